@@ -68,8 +68,8 @@ pub struct RunRecord {
     pub commands: Vec<OperatorCommand>,
     /// Number of times that each fault of the plan was injected, in the plan's order; null for a
     /// fault that a process injects itself. Empty if they were not counted.
-    #[serde(default)]
-    pub strikes: Vec<Option<u64>>,
+    #[serde(default, rename = "strikes")]
+    pub fault_injections: Vec<Option<u64>>,
     /// Misses of caches by strategies' threads.
     #[serde(default)]
     pub misses: CacheMisses,
@@ -136,7 +136,7 @@ impl RunRecord {
             outages: Vec::new(),
             additions: Vec::new(),
             commands: Vec::new(),
-            strikes: Vec::new(),
+            fault_injections: Vec::new(),
             misses: CacheMisses::default(),
         }
     }

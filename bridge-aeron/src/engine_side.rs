@@ -70,7 +70,7 @@ impl BridgeSide for EngineSide<'_> {
                     self.taken += 1;
                     self.waiting.push_back(BridgeEvent::Order(
                         order,
-                        Echo { sent: delivery.sent, seen: delivery.seen },
+                        Echo { sent: delivery.sent, received: delivery.received },
                     ));
                 }
             }

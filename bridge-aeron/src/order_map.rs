@@ -86,7 +86,7 @@ pub const fn refused(order: &Order, reason: Reject) -> Report {
 mod tests {
     use super::*;
 
-    const ECHO: Echo = Echo { sent: 1, seen: 2 };
+    const ECHO: Echo = Echo { sent: 1, received: 2 };
 
     #[test]
     fn report_returns_under_original_id() {

@@ -149,8 +149,8 @@ impl<'a> StrategySide<'a> {
         if let Some(about) =
             delivery.about.filter(|_| report.number == 0 && self.round_trips.len() < MAX_ROUND_TRIPS)
         {
-            let (sent, arrived) = (about.sent, about.seen);
-            self.round_trips.push(RoundTrip { sent, arrived, left: delivery.sent, back: delivery.seen });
+            let (sent, arrived) = (about.sent, about.received);
+            self.round_trips.push(RoundTrip { sent, arrived, left: delivery.sent, back: delivery.received });
         }
         open.next_number = open.next_number.saturating_add(1);
         open.filled = report.cumulative;

@@ -81,18 +81,18 @@ struct Book {
 }
 
 impl Book {
-    fn turn(&mut self, lanes: &StrategyQueues, dice: &mut Dice) {
-        if self.sent < ORDERS && lanes.accepts_orders.is_up() && dice.roll(4) == 0 {
+    fn turn(&mut self, queues: &StrategyQueues, dice: &mut Dice) {
+        if self.sent < ORDERS && queues.accepts_orders.is_up() && dice.roll(4) == 0 {
             let order = OrderRequest { quantity: 1, ..OrderRequest::to_venue(0) }
                 .with_id(OrderId::new(0, 0, self.sent));
-            lanes.requests.push(BridgeRequest::Order(order)).unwrap();
+            queues.requests.push(BridgeRequest::Order(order)).unwrap();
             self.sent += 1;
         }
-        while let Some(report) = lanes.reports.pop() {
+        while let Some(report) = queues.reports.pop() {
             *self.ended.entry(report.id.sequence()).or_default() += u32::from(report.is_last);
         }
         if self.sent == ORDERS && self.ended.len() as u64 == ORDERS {
-            lanes.is_ending.set(true);
+            queues.is_ending.set(true);
         }
     }
 }
@@ -102,17 +102,17 @@ fn world(seed: u64, weather: Weather, broken: Option<Broken>) -> Result<(Orders,
     let place =
         BridgeDir::for_process(&format!("world-{seed}-{broken:?}").to_lowercase().replace(['(', ')'], ""))
             .map_err(|error| error.to_string())?;
-    let far_lanes = StrategyQueues::default();
-    let (mut far, mut far_link) = (StrategySide::new(&far_lanes), Link::strategy_side(RUN, 1, TIMING));
+    let far_queues = StrategyQueues::default();
+    let (mut far, mut far_link) = (StrategySide::new(&far_queues), Link::strategy_side(RUN, 1, TIMING));
     far.broken = broken;
     let (mut dice, mut book) = (Dice(seed), Book::default());
     let mut net = Net { now: 1, parted_until: 0, flying: Vec::new() };
     let (mut came, mut steps, mut epoch) = (0, 0, 0);
     'incarnations: loop {
-        let lanes = EngineQueues::default();
+        let queues = EngineQueues::default();
         let past = place.history().and_then(SessionHistory::from_words).unwrap_or_default();
         let mut link = Link::engine_side(RUN, epoch, TIMING).with_history(past);
-        let mut near = EngineSide::new(&lanes, &place);
+        let mut near = EngineSide::new(&queues, &place);
         let mut answers: Vec<(u64, Report, _)> = Vec::new();
         epoch += 1;
         loop {
@@ -124,13 +124,13 @@ fn world(seed: u64, weather: Weather, broken: Option<Broken>) -> Result<(Orders,
             if dice.roll(10_000) < weather.partitions {
                 net.parted_until = net.now + dice.roll(3 * TIMING.silence_ns);
             }
-            book.turn(&far_lanes, &mut dice);
+            book.turn(&far_queues, &mut dice);
             if net.try_finish_step(true, &mut far_link, &mut far) {
                 break 'incarnations;
             }
             let is_over = net.try_finish_step(false, &mut link, &mut near);
             let mut is_gone = false;
-            while let Some(event) = lanes.events.pop() {
+            while let Some(event) = queues.events.pop() {
                 match event {
                     BridgeEvent::Order(order, echo) => {
                         came += 1;
@@ -143,10 +143,10 @@ fn world(seed: u64, weather: Weather, broken: Option<Broken>) -> Result<(Orders,
             }
             while let Some(at) = answers.iter().position(|(due, ..)| *due <= net.now) {
                 let (_, report, echo) = answers.remove(at);
-                lanes.reports.push((report, echo)).unwrap();
+                queues.reports.push((report, echo)).unwrap();
             }
-            if lanes.strategy_side_ends.is_up() && answers.is_empty() {
-                lanes.is_ending.set(true);
+            if queues.strategy_side_ends.is_up() && answers.is_empty() {
+                queues.is_ending.set(true);
             }
             if is_gone || (is_over && !link.is_over()) || dice.roll(10_000) < weather.kills {
                 continue 'incarnations;
@@ -155,7 +155,7 @@ fn world(seed: u64, weather: Weather, broken: Option<Broken>) -> Result<(Orders,
     }
     far.give_up(&mut far_link);
     place.remove();
-    let twice = book.ended.values().filter(|ends| **ends != 1).count();
+    let twice = book.ended.values().filter(|times| **times != 1).count();
     let orders = far.orders;
     let Orders { answered, lost, cut_off, unknown, refused, .. } = orders;
     match (twice, answered + lost + cut_off + unknown + refused) {

@@ -65,13 +65,13 @@ pub(crate) enum FrameKind {
 const KINDS: [FrameKind; 5] =
     [FrameKind::Hello, FrameKind::Welcome, FrameKind::Heartbeat, FrameKind::Data, FrameKind::End];
 
-/// The times at which a peer's frame was sent and seen, for comparing the two hosts' clocks.
+/// The times at which a peer's frame was sent and received, for comparing the two hosts' clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Echo {
     /// Time at which the frame was sent, in nanoseconds of its sender's clock.
     pub sent: u64,
-    /// Time at which the frame was seen, in nanoseconds of its receiver's clock.
-    pub seen: u64,
+    /// Time at which the frame was received, in nanoseconds of its receiver's clock.
+    pub received: u64,
 }
 
 /// The fields of a control frame, which carries no message.
@@ -129,7 +129,7 @@ impl ControlFields {
 impl Frame {
     pub fn encode(&self) -> [u8; FRAME] {
         let kind = KINDS.iter().position(|kind| *kind == self.kind).unwrap_or_default();
-        let echo = self.echo.unwrap_or(Echo { sent: 0, seen: 0 });
+        let echo = self.echo.unwrap_or(Echo { sent: 0, received: 0 });
         let mut words = [0; WORDS];
         words[0] =
             u64::from(MAGIC) | u64::from(VERSION) << 32 | (kind as u64) << 40 | (self.from as u64) << 48;
@@ -140,7 +140,7 @@ impl Frame {
             self.taken,
             self.sent,
             echo.sent,
-            echo.seen,
+            echo.received,
         ]);
         words[8..15].copy_from_slice(&self.words);
         words[15] = self.run.into();
@@ -174,7 +174,8 @@ impl Frame {
             1 => Side::Engine,
             _ => return None,
         };
-        let echo = Some(Echo { sent: words[6], seen: words[7] }).filter(|echo| (echo.sent | echo.seen) != 0);
+        let echo =
+            Some(Echo { sent: words[6], received: words[7] }).filter(|echo| (echo.sent | echo.received) != 0);
         let frame = Self {
             kind: *kind,
             from,
@@ -213,7 +214,9 @@ mod tests {
                 ControlFields { ask, of, taken, epoch, received_end }.to_words()
             },
         );
-        let echo = proptest::option::of((1_u64.., any::<u64>()).prop_map(|(sent, seen)| Echo { sent, seen }));
+        let echo = proptest::option::of(
+            (1_u64.., any::<u64>()).prop_map(|(sent, received)| Echo { sent, received }),
+        );
         (0..KINDS.len(), any::<(bool, u32, [u64; 5], Message)>(), echo, fields).prop_map(
             |(kind, (is_far, run, [session, attempt, sequence, taken, sent], message), echo, fields)| Frame {
                 kind: KINDS[kind],
@@ -244,7 +247,7 @@ mod tests {
             sequence: 4,
             taken: 5,
             sent: 6,
-            echo: Some(Echo { sent: 7, seen: 8 }),
+            echo: Some(Echo { sent: 7, received: 8 }),
             words: fields.to_words(),
         };
         let words: Vec<String> = frame

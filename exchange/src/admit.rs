@@ -4,7 +4,7 @@ use crate::arena::{BookPart, Node};
 use crate::book::{Book, Phase};
 use crate::command::{NewOrder, OrderType, TimeInForce};
 use crate::event::RejectReason;
-use crate::index::Home;
+use crate::index::HomeBucket;
 use crate::store::OrderStore;
 
 /// Checks a new order against all reasons to reject it, before it changes anything.
@@ -13,7 +13,7 @@ pub(crate) fn new_order(
     book: &Book,
     store: &OrderStore,
     order: &NewOrder,
-    home: Home,
+    home: HomeBucket,
 ) -> Result<(), RejectReason> {
     let instrument = &book.instrument;
     if store.find_entry(order.id, home).is_some() {

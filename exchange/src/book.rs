@@ -28,7 +28,7 @@ pub(crate) struct Book {
     /// The price of each best queue, or a price that no order reaches.
     pub edge: [i64; 4],
     /// The best end of the price band for each list, by exclusive or with its price mask.
-    ends: [i64; 4],
+    best_bounds: [i64; 4],
     /// The price mask of each list.
     pub masks: [i64; 4],
     /// First and last of the stop orders that were triggered and have not acted yet.
@@ -46,7 +46,7 @@ impl Book {
             lists: BookPart::ALL.map(|part| PriceLevels::new(4 * u32::from(number) + part as u32, keys)),
             first: [NONE; 4],
             edge: BookPart::ALL.map(unreachable_price),
-            ends: BookPart::ALL.map(|part| match part.price_mask() {
+            best_bounds: BookPart::ALL.map(|part| match part.price_mask() {
                 0 => instrument.price_low,
                 mask => instrument.price_high ^ mask,
             }),
@@ -58,7 +58,7 @@ impl Book {
     /// Returns the key of a price in the instrument's price band; the price may be off the tick.
     #[inline]
     pub(crate) fn key(&self, part: BookPart, price: i64) -> u64 {
-        let from_end = (price ^ self.masks[part as usize]) - self.ends[part as usize];
+        let from_end = (price ^ self.masks[part as usize]) - self.best_bounds[part as usize];
         if self.instrument.tick == 1 { from_end as u64 } else { (from_end / self.instrument.tick) as u64 }
     }
 

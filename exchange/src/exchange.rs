@@ -5,7 +5,7 @@ use crate::arena::{BookPart, NONE, Node};
 use crate::book::{Book, Phase, keys};
 use crate::command::{Command, NewOrder, OrderType, TimeInForce};
 use crate::event::{CancelReason, Event, Events, RejectReason};
-use crate::index::Home;
+use crate::index::HomeBucket;
 use crate::instrument::{Capacity, ConfigError, Instrument};
 use crate::matching::{MatchEnd, Taker, any_price};
 use crate::store::OrderStore;
@@ -258,7 +258,13 @@ impl Book {
 
     /// Enters a stop order: it waits, or acts at once if its stop price was already reached.
     #[cold]
-    fn enter_stop(&mut self, store: &mut OrderStore, order: &NewOrder, home: Home, out: &mut impl Events) {
+    fn enter_stop(
+        &mut self,
+        store: &mut OrderStore,
+        order: &NewOrder,
+        home: HomeBucket,
+        out: &mut impl Events,
+    ) {
         let arrival = store.next_rank();
         out.on(Event::Accepted { id: order.id, side: order.side, price: order.stop_price });
         let part = BookPart::stops_for_side(order.side);

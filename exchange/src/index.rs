@@ -81,7 +81,7 @@ impl Bucket {
 
 /// The bucket in which the search for an order id begins, and the tag to compare.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Home {
+pub(crate) struct HomeBucket {
     bucket: usize,
     tag: u64,
 }
@@ -96,7 +96,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     #[inline]
-    fn new(home: Home, bucket: usize, position: usize) -> Self {
+    fn new(home: HomeBucket, bucket: usize, position: usize) -> Self {
         Entry { home: home.bucket as u32, bucket: bucket as u32, position: position as u32 }
     }
 }
@@ -109,12 +109,12 @@ struct Table {
 
 impl Table {
     #[inline]
-    fn home(self, id: u64) -> Home {
+    fn home(self, id: u64) -> HomeBucket {
         let product = u128::from(id >> NEIGHBOR_BITS) * 0x9e37_79b9_7f4a_7c15;
         let mixed = (product >> 64) as u64 ^ product as u64;
         let bucket = self.start + (((mixed >> 32) * self.len as u64) >> 32) as usize;
         let tag = 1 << 15 | mixed >> 17 & 0x3fff << NEIGHBOR_BITS | id & ((1 << NEIGHBOR_BITS) - 1);
-        Home { bucket, tag }
+        HomeBucket { bucket, tag }
     }
 
     /// Returns the maximum number of ids: half of the slots.
@@ -159,13 +159,13 @@ impl Index {
 
     /// Returns the bucket in which the search for an order id begins, or to which it is added.
     #[inline]
-    pub(crate) fn home(&self, id: u64) -> Home {
+    pub(crate) fn home(&self, id: u64) -> HomeBucket {
         self.table.home(id)
     }
 
     /// Finds an order id. `is` returns `true` for the node that has it.
     #[inline(always)]
-    pub(crate) fn find(&self, id: u64, home: Home, is: impl Fn(u32) -> bool) -> Option<Entry> {
+    pub(crate) fn find(&self, id: u64, home: HomeBucket, is: impl Fn(u32) -> bool) -> Option<Entry> {
         let current = &self.buckets[home.bucket];
         match current.find(home.tag, &is) {
             Some(position) => Some(Entry::new(home, home.bucket, position)),
@@ -176,12 +176,12 @@ impl Index {
 
     /// Finds an id that is not in its home's bucket.
     #[inline(never)]
-    fn find_elsewhere(&self, id: u64, home: Home, is: impl Fn(u32) -> bool) -> Option<Entry> {
+    fn find_elsewhere(&self, id: u64, home: HomeBucket, is: impl Fn(u32) -> bool) -> Option<Entry> {
         let in_old = || (self.old.len > 0).then(|| self.find_in(self.old, self.old.home(id), &is)).flatten();
         self.find_in(self.table, home, &is).or_else(in_old)
     }
 
-    fn find_in(&self, table: Table, home: Home, is: impl Fn(u32) -> bool) -> Option<Entry> {
+    fn find_in(&self, table: Table, home: HomeBucket, is: impl Fn(u32) -> bool) -> Option<Entry> {
         let mut bucket = home.bucket;
         // At most one round: every bucket may have overflowed.
         for _ in 0..table.len {
@@ -211,7 +211,7 @@ impl Index {
     /// Adds an order id whose first bucket was computed after the last insertion. `id_of` returns
     /// the order id of an open node. There is always a free slot: at most half are used.
     #[inline]
-    pub(crate) fn insert(&mut self, home: Home, slot: u32, id_of: impl Fn(u32) -> u64) {
+    pub(crate) fn insert(&mut self, home: HomeBucket, slot: u32, id_of: impl Fn(u32) -> u64) {
         self.insert_in_table(home, slot);
         self.used += 1;
         if self.used > self.grows_above {
@@ -220,7 +220,7 @@ impl Index {
     }
 
     #[inline]
-    fn insert_in_table(&mut self, home: Home, slot: u32) {
+    fn insert_in_table(&mut self, home: HomeBucket, slot: u32) {
         if !self.buckets[home.bucket].try_insert(home.tag, slot) {
             self.insert_beyond(home.bucket, home.tag, slot);
         }

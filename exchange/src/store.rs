@@ -3,7 +3,7 @@
 use crate::arena::{Arena, BookPart, ICEBERG, NONE, Node, OrderDetails, POST_ONLY};
 use crate::command::{NewOrder, TimeInForce};
 use crate::expiry::Expiry;
-use crate::index::{Entry, Home, Index};
+use crate::index::{Entry, HomeBucket, Index};
 use crate::instrument::Capacity;
 use crate::levels::LevelNodes;
 use crate::queue::Queues;
@@ -53,7 +53,7 @@ impl OrderStore {
     }
 
     #[inline]
-    pub(crate) fn find_entry(&self, id: u64, home: Home) -> Option<Entry> {
+    pub(crate) fn find_entry(&self, id: u64, home: HomeBucket) -> Option<Entry> {
         self.index.find(id, home, |slot| self.arena.node(slot).id == id)
     }
 
@@ -74,7 +74,7 @@ impl OrderStore {
 
     /// Allocates an open order and adds it to the index. The order is in no list yet.
     #[inline]
-    pub(crate) fn open(&mut self, order: &NewOrder, home: Home, arrival: u64, leaves: u64) -> u32 {
+    pub(crate) fn open(&mut self, order: &NewOrder, home: HomeBucket, arrival: u64, leaves: u64) -> u32 {
         let stop = order.order_type.is_stop();
         let slot = self.arena.allocate(Node {
             id: order.id,

@@ -341,9 +341,9 @@ mod tests {
 
     /// Integers of all lengths, and those at their ends.
     fn integer() -> impl Strategy<Value = u128> {
-        let ends =
+        let extremes =
             prop::sample::select(vec![250, 251, 0xffff, 0x1_0000, 0xffff_ffff, 0x1_0000_0000, 1 << 64]);
-        prop_oneof![(any::<u128>(), 0_u32..128).prop_map(|(value, shift)| value >> shift), ends]
+        prop_oneof![(any::<u128>(), 0_u32..128).prop_map(|(value, shift)| value >> shift), extremes]
     }
 
     fn kind() -> impl Strategy<Value = Kind> {

@@ -18,7 +18,7 @@ use crate::experiments::lab::LabFlags;
 use crate::experiments::survey::SurveyFlags;
 use crate::experiments::sweep::SweepFlags;
 use crate::exports::ExportFlags;
-use crate::shelf::{DeleteFlags, ListFlags};
+use crate::saved_results::{DeleteFlags, ListFlags};
 use crate::simulate::SimulateFlags;
 use crate::watch::WatchFlags;
 use analysis::units::Nanos;

@@ -181,13 +181,13 @@ mod tests {
     #[test]
     fn fault_waits_for_starting_strategy() {
         let mut due = schedule("kill:strategy-0@1ms; kill:engine@2ms; stop:any@3ms", 1);
-        let struck = |faults: Vec<DueFault>| -> Vec<_> {
+        let targets_of = |faults: Vec<DueFault>| -> Vec<_> {
             faults.into_iter().filter_map(|fault| fault.target).collect()
         };
-        let found = struck(due.take_due(10 * MS, &[Starting, Running]));
+        let found = targets_of(due.take_due(10 * MS, &[Starting, Running]));
         assert_eq!(found, [Role::Orchestrator, Role::Strategy(StrategyIndex(1))]);
         assert_eq!(due.next_due_ns(), Some(MS), "it is still to come");
-        assert_eq!(struck(due.take_due(20 * MS, &[Running; 2])), [Role::Strategy(StrategyIndex(0))]);
+        assert_eq!(targets_of(due.take_due(20 * MS, &[Running; 2])), [Role::Strategy(StrategyIndex(0))]);
 
         let mut anybody = schedule("kill:any@1ms", 1);
         assert_eq!(anybody.take_due(MS, &[Gone, Starting]), []);

@@ -17,7 +17,7 @@ mod operator;
 mod output;
 mod planner;
 mod runtime;
-mod shelf;
+mod saved_results;
 pub mod simulate;
 mod watch;
 

@@ -160,8 +160,8 @@ impl ActiveRunHandle {
     }
 
     /// Returns the running incarnation of a strategy, or the one that died last.
-    pub fn incarnation(&self, strategy: u16) -> Incarnation {
-        self.control.incarnation(StrategyIndex(strategy))
+    pub fn incarnation(&self, strategy: StrategyIndex) -> Incarnation {
+        self.control.incarnation(strategy)
     }
 
     /// Returns `true` if the run is over, or ends because its launcher was killed.
@@ -171,8 +171,8 @@ impl ActiveRunHandle {
     }
 
     /// Returns the state of a strategy's thread; `None` where its memory cannot be read.
-    pub fn state_of(&self, strategy: u16) -> Option<ThreadState> {
-        let thread = &self.plan.threads[self.plan.thread_of(Role::Strategy(StrategyIndex(strategy)))?];
+    pub fn state_of(&self, strategy: StrategyIndex) -> Option<ThreadState> {
+        let thread = &self.plan.threads[self.plan.thread_of(Role::Strategy(strategy))?];
         let run = ActiveRunView::open(&self.plan.run).ok()?;
         let segment = run.segment(&thread_segment(&thread.name), status::KIND).ok()?;
         Some(status::state(&segment.copy(LOG_OFFSET).ok()?))

@@ -12,10 +12,15 @@ use venue::Audit;
 
 /// Replays the journal of a venue's exchange and returns what it did, to be compared with the run.
 /// `attached` is the memory of the exchange's process.
-pub fn audit(plan: &Plan, venue: u16, control: &Control, attached: &mut Attached<'_>) -> Result<Audit> {
-    let setup = book::market(plan, VenueIndex(venue), attached)?;
+pub fn audit(
+    plan: &Plan,
+    venue: VenueIndex,
+    control: &Control,
+    attached: &mut Attached<'_>,
+) -> Result<Audit> {
+    let setup = book::market(plan, venue, attached)?;
     let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
-    let folder = book::journal_folder(plan, VenueIndex(venue));
+    let folder = book::journal_folder(plan, venue);
     Audit::from_journal(&folder, setup, time).with_context(|| format!("the journal of venue {venue}"))
 }
 

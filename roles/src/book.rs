@@ -46,27 +46,28 @@ const GROUP_WITHIN: Duration = Duration::from_micros(500);
 
 pub(super) fn session(parts: &mut RoleContext<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
     let RoleContext { plan, thread, .. } = *parts;
+    let gateway = GatewayIndex(context.gateway);
     let bell = bell_of(parts.attached, plan, thread, Role::Exchange(VenueIndex(context.venue)))?;
-    let Some(resume_point) = parts.recovered.gateways.get(&context.gateway) else {
-        let out = parts.attached.sender(&session_out(GatewayIndex(context.gateway)))?;
-        let reports = parts.attached.receiver(&session_in(GatewayIndex(context.gateway)))?;
+    let Some(resume_point) = parts.recovered.gateways.get(&gateway) else {
+        let out = parts.attached.sender(&session_out(gateway))?;
+        let reports = parts.attached.receiver(&session_in(gateway))?;
         return Ok(SessionVenue::new(out, bell, reports));
     };
-    let out = parts.attached.resume_sender(&session_out(GatewayIndex(context.gateway)))?;
-    let mut reports = parts.attached.resume_receiver(&session_in(GatewayIndex(context.gateway)))?;
+    let out = parts.attached.resume_sender(&session_out(gateway))?;
+    let mut reports = parts.attached.resume_receiver(&session_in(gateway))?;
     reports.skip_to(resume_point.completed);
     Ok(SessionVenue::new(out, bell, reports)
         .resume_from(resume_point.unsent_message, resume_point.stamped.len()))
 }
 
 /// Returns the exchange of a venue: the recovered one, or a new one if it has no journal.
-pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: u16) -> Result<ExchangeAgent<RunTape>> {
+pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: VenueIndex) -> Result<ExchangeAgent<RunTape>> {
     if let Some(recovered) = parts.recovered.exchanges.remove(&venue) {
         return Ok(recovered);
     }
-    let queues = session_queues(parts.plan, VenueIndex(venue));
-    let (session, tape, board) = ends(parts.plan, parts.thread, VenueIndex(venue), queues, parts.attached)?;
-    let market = market(parts.plan, VenueIndex(venue), parts.attached)?;
+    let queues = session_queues(parts.plan, venue);
+    let (session, tape, board) = ends(parts.plan, parts.thread, venue, queues, parts.attached)?;
+    let market = market(parts.plan, venue, parts.attached)?;
     Ok(ExchangeAgent::new(market, session, tape).with_market_board(board))
 }
 

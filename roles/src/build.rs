@@ -12,7 +12,7 @@ use gateway::{Gateway, ValidatingSession, ValidationRules, Venue, VenueContext};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Orchestrator, Outputs, Supervision};
-use protocol::index::{GatewayIndex, StrategyIndex};
+use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, bell_of, completion_link, submit_link};
 use protocol::sender::{SendQueue, Sender};
@@ -47,7 +47,9 @@ pub(super) fn thread_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 's
     let has_checked = roles.iter().any(checks);
     // Validating gateways have no measured loops.
     let is_gateway = |role: &Role| matches!(role, Role::Gateway(_)) && !has_checked;
-    let gateway = |parts: &mut RoleContext<'_, '_>, index| gateway(ends, parts, index, venue);
+    let gateway = |parts: &mut RoleContext<'_, '_>, role: &Role| {
+        gateway(ends, parts, GatewayIndex(role.index()), venue)
+    };
     let journaled = match roles.contains(&Role::Orchestrator) {
         true => successor(ends, parts)?,
         false => None,
@@ -63,15 +65,15 @@ pub(super) fn thread_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 's
     }
     Ok(match roles {
         [Role::Orchestrator] => Box::new(orchestrator(ends, parts)?),
-        [Role::Gateway(index)] if !has_checked => Box::new(gateway(parts, index.0)?),
+        [role @ Role::Gateway(_)] if !has_checked => Box::new(gateway(parts, role)?),
         [Role::Orchestrator, gateways @ ..] if gateways.iter().all(is_gateway) => {
             // The consumer of the completions is attached before their producers.
             let orchestrator = orchestrator(ends, parts)?;
-            let gateways: Result<Vec<_>> = gateways.iter().map(|role| gateway(parts, role.index())).collect();
+            let gateways: Result<Vec<_>> = gateways.iter().map(|role| gateway(parts, role)).collect();
             Box::new((orchestrator, gateways?))
         }
         gateways if gateways.iter().all(is_gateway) => {
-            let gateways: Result<Vec<_>> = gateways.iter().map(|role| gateway(parts, role.index())).collect();
+            let gateways: Result<Vec<_>> = gateways.iter().map(|role| gateway(parts, role)).collect();
             Box::new(gateways?)
         }
         roles => Box::new(any_agents(ends, parts, roles, venue, strategy)?),
@@ -95,11 +97,11 @@ fn any_agents<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Ven
                     validating_session(parts, context, venue)
                 };
                 // Not measured: all techniques share one agent.
-                let completion = completion(ends, parts, index.0).map(BoxedProducer::new)?;
+                let completion = completion(ends, parts, *index).map(BoxedProducer::new)?;
                 Box::new(gateway_through(completion, parts, *index, &make)?) as Box<dyn AnyAgent<K>>
             }
-            Role::Gateway(index) => Box::new(gateway(ends, parts, index.0, venue)?) as Box<dyn AnyAgent<K>>,
-            Role::Exchange(venue) => Box::new(book::exchange(parts, venue.0)?) as Box<dyn AnyAgent<K>>,
+            Role::Gateway(index) => Box::new(gateway(ends, parts, *index, venue)?) as Box<dyn AnyAgent<K>>,
+            Role::Exchange(venue) => Box::new(book::exchange(parts, *venue)?) as Box<dyn AnyAgent<K>>,
             role => bail!("{role} is one end of a benchmark: it has a thread of its own"),
         })
     };
@@ -124,10 +126,10 @@ pub(super) fn book_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'sta
         return thread_agent(ends, parts, roles, &book::session, strategy);
     }
     let gateways = |parts: &mut RoleContext<'_, '_>, roles: &[Role]| -> Result<Vec<_>> {
-        roles.iter().map(|role| gateway(ends, parts, role.index(), &book::session)).collect()
+        roles.iter().map(|role| gateway(ends, parts, GatewayIndex(role.index()), &book::session)).collect()
     };
     let exchanges = |parts: &mut RoleContext<'_, '_>| -> Result<Vec<_>> {
-        exchanges.iter().map(|role| book::exchange(parts, role.index())).collect()
+        exchanges.iter().map(|role| book::exchange(parts, VenueIndex(role.index()))).collect()
     };
     Ok(match engine {
         [] => Box::new(exchanges(parts)?),
@@ -188,12 +190,12 @@ pub(super) fn player(context: &strategy::Context) -> BuiltIn {
 /// Builds the agent of a strategy that sends the orders of its schedule through `submit`.
 pub fn strategy(
     plan: &Plan,
-    index: u16,
+    index: StrategyIndex,
     epoch: u16,
     submit: BoxedProducer,
     attached: &mut Attached<'_>,
 ) -> Result<StrategyAgent<BuiltIn, BoxedProducer>> {
-    let context = context(plan, StrategyIndex(index), epoch, attached)?;
+    let context = context(plan, index, epoch, attached)?;
     Ok(StrategyAgent::new(player(&context), session(plan, &context, submit, attached)?))
 }
 
@@ -297,22 +299,26 @@ pub(super) fn outputs(
 }
 
 /// Attaches a gateway's end of the completion hand-off, after a crashed one's if there was one.
-fn completion<P, C>(ends: TechniqueEnds<P, C>, parts: &mut RoleContext<'_, '_>, index: u16) -> Result<P> {
+fn completion<P, C>(
+    ends: TechniqueEnds<P, C>,
+    parts: &mut RoleContext<'_, '_>,
+    index: GatewayIndex,
+) -> Result<P> {
     let is_heir = parts.recovered.gateways.contains_key(&index);
     // If a gateway crashed alone its ring was reset.
     let attach =
         if is_heir && parts.plan.engine_is_restartable() { ends.resume_producer } else { ends.producer };
-    Ok(attach(&completion_link(parts.plan), index.into(), parts.attached)?)
+    Ok(attach(&completion_link(parts.plan), index.0.into(), parts.attached)?)
 }
 
 fn gateway<P: Producer, C, V: Venue>(
     ends: TechniqueEnds<P, C>,
     parts: &mut RoleContext<'_, '_>,
-    index: u16,
+    index: GatewayIndex,
     make: &VenueBuilder<'_, V>,
 ) -> Result<Gateway<P, V>> {
     let completion = completion(ends, parts, index)?;
-    gateway_through(completion, parts, GatewayIndex(index), make)
+    gateway_through(completion, parts, index, make)
 }
 
 fn gateway_through<P: Producer, V: Venue>(
@@ -333,7 +339,7 @@ fn gateway_through<P: Producer, V: Venue>(
     let venue = make(parts, &context)?;
     let attached = &mut parts.attached;
     let bell = bell_of(attached, plan, thread, Role::Orchestrator)?;
-    let resume_point = parts.recovered.gateways.remove(&index.0);
+    let resume_point = parts.recovered.gateways.remove(&index);
     // After a predecessor, if there was one.
     let inbox = attached.resume_receiver(&inbox(index))?;
     let gateway = Gateway::new(index.0, inbox, completion, bell, venue);

@@ -56,7 +56,7 @@ pub fn recover(
             let Role::Exchange(venue) = role else { continue };
             let (options, followed) = (options.clone(), exchange.take());
             let agent = book::recover(plan, venue, options, followed, control, attached, environment)?;
-            recovered.exchanges.insert(venue.0, agent);
+            recovered.exchanges.insert(venue, agent);
         }
     }
     recovered.gateways.extend(gateway_recovery::recover(plan, process, control, attached, environment)?);
@@ -81,11 +81,11 @@ fn recover_engine(
         followed.unwrap_or_else(|| FollowedJournal::none(LogTotals::default(), send_queues(plan)));
     totals.scan(&logged);
     let mut watermarks = watermarks_in_log(&totals);
-    for gateway in (0..plan.trading().gateways()).filter(|_| is_restartable) {
-        watermarks.sent.push(attached.resume_sender(&session_out(GatewayIndex(gateway)))?.published());
+    for gateway in GatewayIndex::first(plan.trading().gateways()).filter(|_| is_restartable) {
+        watermarks.sent.push(attached.resume_sender(&session_out(gateway))?.published());
         // The inbox's reader is gone: its messages are sent again.
-        let left = attached.resume_sender(&inbox(GatewayIndex(gateway)))?.published();
-        attached.resume_receiver(&inbox(GatewayIndex(gateway)))?.skip_to(left);
+        let left = attached.resume_sender(&inbox(gateway))?.published();
+        attached.resume_receiver(&inbox(gateway))?.skip_to(left);
     }
     let folder = journal_folder(plan);
     let watermarks = environment.engine_outputs(watermarks);
@@ -101,14 +101,9 @@ fn recover_engine(
     environment.on_journal_open(&folder, successor.watermark());
     let mut writer = open_log(plan, thread, attached)?;
     found.unlogged.iter().for_each(|record| writer.append_record(*record));
-    for (index, past) in (0..).zip(&found.gateways).filter(|_| is_restartable) {
-        let resume_point = gateway_recovery::from_engine_journal(
-            plan,
-            GatewayIndex(index),
-            past,
-            environment.now(plan),
-            attached,
-        )?;
+    for (index, past) in GatewayIndex::first(u16::MAX).zip(&found.gateways).filter(|_| is_restartable) {
+        let resume_point =
+            gateway_recovery::from_engine_journal(plan, index, past, environment.now(plan), attached)?;
         recovered.gateways.insert(index, resume_point);
     }
     recovered.engine = Some(RecoveredEngine { successor, found, now: environment.now(plan) });

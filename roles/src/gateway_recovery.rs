@@ -37,20 +37,19 @@ pub(super) fn recover(
     control: &Control,
     attached: &mut Attached<'_>,
     environment: &dyn RecoveryEnvironment,
-) -> Result<BTreeMap<u16, GatewayResumePoint>> {
+) -> Result<BTreeMap<GatewayIndex, GatewayResumePoint>> {
     let mut resume_points = BTreeMap::new();
     if !plan.should_restart_gateways(process) {
         return Ok(resume_points);
     }
     for role in plan.roles_of(process) {
-        let index = role.index();
-        if !control.gateway_incarnation(GatewayIndex(index)).fenced {
+        let index = GatewayIndex(role.index());
+        if !control.gateway_incarnation(index).fenced {
             continue;
         }
-        let repair =
-            Repairs::new(attached.view(REPAIRS, supervision::KIND)?).gateway_repair(GatewayIndex(index));
-        let resume_point = match plan.can_resume_gateway(GatewayIndex(index)) {
-            true => from_session(plan, GatewayIndex(index), &repair, environment.now(plan), attached)?,
+        let repair = Repairs::new(attached.view(REPAIRS, supervision::KIND)?).gateway_repair(index);
+        let resume_point = match plan.can_resume_gateway(index) {
+            true => from_session(plan, index, &repair, environment.now(plan), attached)?,
             // Its venue crashed with it and starts empty.
             false => GatewayResumePoint {
                 orders: repair.counts.orders,

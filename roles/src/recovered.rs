@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use gateway::GatewayResumePoint;
 use journal::Reader;
 use orchestrator::{OutputWatermarks, Recovered, Replica, Successor};
+use protocol::index::{GatewayIndex, VenueIndex};
 use protocol::log_scan::LogTotals;
 use protocol::plan::{Plan, Role, ThreadPlan};
 use protocol::segments;
@@ -22,9 +23,9 @@ pub struct RecoveredRoles {
     /// The engine, if it has a journal.
     pub engine: Option<RecoveredEngine>,
     /// The positions at which gateways resume the sessions of crashed ones, by gateway.
-    pub gateways: BTreeMap<u16, GatewayResumePoint>,
+    pub gateways: BTreeMap<GatewayIndex, GatewayResumePoint>,
     /// The exchanges with a journal, by venue.
-    pub(super) exchanges: BTreeMap<u16, ExchangeAgent<RunTape>>,
+    pub(super) exchanges: BTreeMap<VenueIndex, ExchangeAgent<RunTape>>,
 }
 
 /// A recovered engine, before it is attached to its queues of orders and reports.

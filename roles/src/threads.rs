@@ -111,13 +111,13 @@ impl<'a> ProcessThreads<'a> {
         loops: Vec<ThreadLoop<'a>>,
         mut next: impl FnMut(&'a ThreadPlan) -> Result<Vec<ThreadLoop<'a>>>,
     ) -> Result<()> {
-        let (sender, ends) = mpsc::channel();
+        let (sender, thread_ends) = mpsc::channel();
         let mut result = Ok(());
         thread::scope(|scope| {
             let start = |(index, one)| self.start(scope, index, 0, one, &sender);
             let mut watched: Vec<WatchedThread> = loops.into_iter().enumerate().map(start).collect();
             while !self.has_ended(&watched) {
-                if let Some((index, ended)) = self.await_end(&ends) {
+                if let Some((index, ended)) = self.await_end(&thread_ends) {
                     watched[index].is_running = false;
                     // Of a strategy that dies alone it is in its status.
                     if self.all[index].alone.is_none() {
@@ -168,9 +168,9 @@ impl<'a> ProcessThreads<'a> {
         index: usize,
         epoch: u16,
         one: ThreadLoop<'a>,
-        ends: &Sender<ThreadEnd>,
+        thread_ends: &Sender<ThreadEnd>,
     ) -> WatchedThread {
-        let (own, ends) = (&self.all[index], ends.clone());
+        let (own, thread_ends) = (&self.all[index], thread_ends.clone());
         let control = if own.alone.is_some() { self.control.for_thread() } else { self.control.clone() };
         let watched = WatchedThread { is_running: true, epoch, control: control.clone() };
         let ThreadLoop { thread, run, segment, log, idle } = one;
@@ -179,17 +179,17 @@ impl<'a> ProcessThreads<'a> {
             let run = || run(Runner { plan, thread, segment, log, control: &control, sandbox }, idle);
             let ended = if own.alone.is_some() { run_alone(&own.status, run) } else { run() };
             // The main thread receives until all have ended.
-            let _ = ends.send((index, ended));
+            let _ = thread_ends.send((index, ended));
         });
         watched
     }
 
     /// Waits for the next end of a thread; not for long if fences are to be watched.
-    fn await_end(&self, ends: &Receiver<ThreadEnd>) -> Option<ThreadEnd> {
+    fn await_end(&self, thread_ends: &Receiver<ThreadEnd>) -> Option<ThreadEnd> {
         if self.all.iter().all(|own| own.alone.is_none()) {
-            return ends.recv().ok();
+            return thread_ends.recv().ok();
         }
-        ends.recv_timeout(WATCH_INTERVAL).ok()
+        thread_ends.recv_timeout(WATCH_INTERVAL).ok()
     }
 }
 

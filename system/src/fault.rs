@@ -149,14 +149,14 @@ fn run_crowd_child(bytes: usize, wait: i32, keep_open: i32, ready_writer: i32) -
             unsafe { memory.cast::<u8>().add(offset).write_volatile(1) };
         }
     }
-    let mut ends = libc::pollfd { fd: wait, events: libc::POLLIN, revents: 0 };
+    let mut hang_up = libc::pollfd { fd: wait, events: libc::POLLIN, revents: 0 };
     // SAFETY: three system calls on descriptors that are open in this copy; `write` reads one byte
     // of a constant, `poll` one structure that lives until it has returned. The end that keeps
     // `wait` from ending is closed here, so that only the first process has it.
     unsafe {
         libc::close(keep_open);
         libc::write(ready_writer, [1u8].as_ptr().cast(), 1);
-        libc::poll(&raw mut ends, 1, ChildCrowd::MAX_LIFETIME.as_millis() as i32);
+        libc::poll(&raw mut hang_up, 1, ChildCrowd::MAX_LIFETIME.as_millis() as i32);
     }
     exit(0)
 }

@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn batches_cover_every_number_once() {
-        let mut seen = Vec::new();
-        median_ns(3, |numbers| seen.extend(numbers));
-        assert!(seen.into_iter().eq(0..3 * BATCHES));
+        let mut received = Vec::new();
+        median_ns(3, |numbers| received.extend(numbers));
+        assert!(received.into_iter().eq(0..3 * BATCHES));
     }
 }

@@ -229,9 +229,9 @@ mod tests {
     use shm::ring::Consumer as _;
     use std::collections::BTreeSet;
 
-    /// Returns how many messages fit, with `seen` of them sent and taken before.
-    fn messages_that_fit<T: SendingEnd>(mut sending: T, mut receiving: T::Receiving, seen: u64) -> u64 {
-        for n in 0..seen {
+    /// Returns how many messages fit, with `taken` of them sent and taken before.
+    fn messages_that_fit<T: SendingEnd>(mut sending: T, mut receiving: T::Receiving, taken: u64) -> u64 {
+        for n in 0..taken {
             sending.push(&[n; MESSAGE_WORDS]).unwrap();
             assert_eq!(receiving.pop(), Some([n; MESSAGE_WORDS]));
         }
@@ -240,11 +240,11 @@ mod tests {
 
     #[test]
     fn pool_has_as_many_boxes_as_slots() {
-        for seen in [0, 1, 8, 100] {
+        for taken in [0, 1, 8, 100] {
             let (sending, receiving) = PointerSender::ring(8);
-            assert_eq!(messages_that_fit(sending, receiving, seen), 8);
+            assert_eq!(messages_that_fit(sending, receiving, taken), 8);
             let (sending, receiving) = Producer::ring(8);
-            assert_eq!(messages_that_fit(sending, receiving, seen), 8);
+            assert_eq!(messages_that_fit(sending, receiving, taken), 8);
         }
         // The broken variant: a receiver that keeps its boxes.
         let (mut sending, mut receiving) = PointerSender::ring(8);
@@ -260,15 +260,15 @@ mod tests {
     fn boxes_are_those_made_before_the_run() {
         let address = |pointer: &LineMessage| std::ptr::from_ref(pointer).addr();
         let (mut sending, mut receiving) = PointerSender::ring(4);
-        let mut seen = BTreeSet::new();
+        let mut addresses = BTreeSet::new();
         for n in 0..50 {
             SendingEnd::push(&mut sending, &[n; MESSAGE_WORDS]).unwrap();
             let pointer = receiving.full.pop().unwrap();
-            assert!(seen.insert(address(&pointer)) || n >= 4);
+            assert!(addresses.insert(address(&pointer)) || n >= 4);
             receiving.free.push(pointer).unwrap();
         }
-        assert_eq!(seen.len(), 4);
-        assert!(seen.iter().all(|address| address % 64 == 0), "each in a cache line of its own");
+        assert_eq!(addresses.len(), 4);
+        assert!(addresses.iter().all(|address| address % 64 == 0), "each in a cache line of its own");
     }
 
     /// A producer's successor gets its queue, in which orders of the dead incarnation are left.

@@ -26,10 +26,10 @@ pub fn draw(
 ) -> Option<Markup> {
     let intervals = || rows.iter().filter_map(|row| row.interval);
     intervals().next()?;
-    let ends = || intervals().flat_map(|spread| [spread.low, spread.high]).chain(reference);
+    let bounds = || intervals().flat_map(|spread| [spread.low, spread.high]).chain(reference);
     // Ratios far apart are on a logarithmic axis: halving is as far as doubling.
     let ratio = if reference.is_some() { 4.0 } else { 20.0 };
-    let y = PlotAxis::with_log(axis_title, unit, is_log(ends(), ratio));
+    let y = PlotAxis::with_log(axis_title, unit, is_log(bounds(), ratio));
     let of = |figure: fn(&Spread) -> f64| {
         rows.iter().map(|row| row.interval.as_ref().map_or(f64::NAN, figure)).collect::<Vec<f64>>()
     };

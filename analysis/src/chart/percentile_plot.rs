@@ -24,16 +24,16 @@ pub struct PercentileLine<'a> {
 pub fn curve(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
     let samples = histogram.len() as f64;
     let mut points = Vec::new();
-    let (mut step, mut seen) = (0, 0.0);
+    let (mut step, mut counted) = (0, 0.0);
     for bucket in histogram.iter_recorded() {
-        seen += bucket.count_since_last_iteration() as f64;
+        counted += bucket.count_since_last_iteration() as f64;
         loop {
             let inverse = 10f64.powf(f64::from(step) / POINTS_PER_DECADE);
             if samples / inverse < SAMPLES_BEYOND {
                 return points;
             }
             let rank = ((1.0 - 1.0 / inverse) * samples).ceil().max(1.0);
-            if rank > seen {
+            if rank > counted {
                 break;
             }
             points.push((inverse, bucket.value_iterated_to().clamp(histogram.min(), histogram.max())));

@@ -59,7 +59,7 @@ pub fn levels(begin: &[f64], width: f64, p50: &[Option<u64>], max: &[Option<u64>
 }
 
 /// Draws a sparkline of `rt_venue` over a section of a run.
-pub fn draw(id: &str, title: &str, slice: &TimelineSlice<'_>, ends: (f64, f64)) -> Markup {
+pub fn draw(id: &str, title: &str, slice: &TimelineSlice<'_>, range: (f64, f64)) -> Markup {
     let zero = slice.mark_ns.unwrap_or(slice.from_ns) as f64;
     let (from, to) = (slice.from_ns as f64 - zero, (slice.to_ns as f64 - zero).max(1.0 - zero));
     let buckets: Vec<_> = slice.buckets().collect();
@@ -74,7 +74,7 @@ pub fn draw(id: &str, title: &str, slice: &TimelineSlice<'_>, ends: (f64, f64)) 
         x: PlotAxis { range: Some([from, to.max(from + 1.0)]), ..PlotAxis::new("", Unit::Duration) },
         y: PlotAxis {
             is_log: true,
-            range: Some([ends.0 / 1.5, ends.1.max(ends.0 * 5.0) * 1.5]),
+            range: Some([range.0 / 1.5, range.1.max(range.0 * 5.0) * 1.5]),
             ..PlotAxis::new("", Unit::Duration)
         },
         series: levels(&begin, slice.timeline.bucket_ns as f64, &p50, &max).into(),

@@ -19,7 +19,7 @@ pub struct AxisEntry {
     /// The unit of its values.
     pub unit: AxisUnit,
     /// Its role in a bill: what its values are rows of.
-    pub bill: BillRole,
+    pub cost_role: CostRole,
     /// The value of a saved run, if the run's outline has it.
     pub of_run: Option<fn(&RunOutline) -> String>,
     /// The head of its column in tables, if it is not its name.
@@ -45,7 +45,7 @@ pub enum AxisUnit {
 
 /// The role of an axis in a bill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BillRole {
+pub enum CostRole {
     /// A bill does not vary it.
     No,
     /// A row of the bill has one value of it.
@@ -84,7 +84,7 @@ impl AxisEntry {
         is_compared: true,
         nouns: ["value", "values"],
         unit: AxisUnit::Name,
-        bill: BillRole::No,
+        cost_role: CostRole::No,
         of_run: None,
         head: None,
         chart: None,
@@ -120,21 +120,21 @@ macro_rules! axes {
 axes! {
     /// The technique that carries the submit and completion hand-offs.
     Technique = "technique", AxisEntry {
-        nouns: ["technique", "techniques"], bill: BillRole::Row, of_run: Some(|run| run.technique.to_string()),
+        nouns: ["technique", "techniques"], cost_role: CostRole::Row, of_run: Some(|run| run.technique.to_string()),
         ..AxisEntry::NAMES
     };
     /// The isolation level between strategies and engine.
     Isolation = "isolation", AxisEntry {
-        nouns: ["isolation level", "isolation levels"], bill: BillRole::Row,
+        nouns: ["isolation level", "isolation levels"], cost_role: CostRole::Row,
         of_run: Some(|run| run.isolation.to_string()), ..AxisEntry::NAMES
     };
     /// Which processes the engine's roles are in.
     Process = "process", AxisEntry {
-        nouns: ["process", "process"], bill: BillRole::Variant("engine"), ..AxisEntry::NAMES
+        nouns: ["process", "process"], cost_role: CostRole::Variant("engine"), ..AxisEntry::NAMES
     };
     /// The idle strategy of threads.
     Idle = "idle", AxisEntry {
-        nouns: ["idle", "idle"], bill: BillRole::Condition, of_run: Some(|run| run.idle.to_string()), ..AxisEntry::NAMES
+        nouns: ["idle", "idle"], cost_role: CostRole::Condition, of_run: Some(|run| run.idle.to_string()), ..AxisEntry::NAMES
     };
     /// Slots of every ring.
     Capacity = "capacity", AxisEntry {
@@ -143,28 +143,28 @@ axes! {
     };
     /// Which points of an order's way are stamped.
     Stamps = "stamps", AxisEntry {
-        nouns: ["stamps", "stamps"], bill: BillRole::Variant("all"), ..AxisEntry::NAMES
+        nouns: ["stamps", "stamps"], cost_role: CostRole::Variant("all"), ..AxisEntry::NAMES
     };
     /// The journal of exchanges and engine.
     Journal = "journal", AxisEntry { nouns: ["journal", "journal"], ..AxisEntry::NAMES };
     /// The executable of strategies' processes.
     Binary = "binary", AxisEntry {
-        nouns: ["binary", "binaries"], bill: BillRole::Variant("shared"),
+        nouns: ["binary", "binaries"], cost_role: CostRole::Variant("shared"),
         of_run: Some(|run| run.memory.binary.to_string()), ..AxisEntry::NAMES
     };
     /// Whether threads are pinned to cores.
     Pin = "pin", AxisEntry {
-        nouns: ["pin", "pin"], bill: BillRole::Variant("on"), of_run: Some(|run| switch(run.is_pinned)),
+        nouns: ["pin", "pin"], cost_role: CostRole::Variant("on"), of_run: Some(|run| switch(run.is_pinned)),
         ..AxisEntry::NAMES
     };
     /// Whether shared memory is mapped with huge pages.
     HugePages = "huge-pages", AxisEntry {
-        nouns: ["huge-pages", "huge-pages"], bill: BillRole::Variant("off"),
+        nouns: ["huge-pages", "huge-pages"], cost_role: CostRole::Variant("off"),
         of_run: Some(|run| switch(run.memory.huge_pages)), ..AxisEntry::NAMES
     };
     /// Whether roles lock their memory.
     LockMemory = "lock-memory", AxisEntry {
-        nouns: ["lock-memory", "lock-memory"], bill: BillRole::Variant("off"),
+        nouns: ["lock-memory", "lock-memory"], cost_role: CostRole::Variant("off"),
         of_run: Some(|run| switch(run.memory.lock_memory)), ..AxisEntry::NAMES
     };
     /// The orchestrator's extra work.
@@ -179,7 +179,7 @@ axes! {
     };
     /// The number of strategies.
     Strategies = "strategies", AxisEntry {
-        nouns: ["number of strategies", "numbers of strategies"], bill: BillRole::Condition,
+        nouns: ["number of strategies", "numbers of strategies"], cost_role: CostRole::Condition,
         of_run: Some(|run| run.strategies.to_string()),
         chart: Some(AxisChart {
             set: ChartSet::Costs, title: "strategies", format: axis::NUMBER, measured: None,
@@ -192,12 +192,12 @@ axes! {
     };
     /// The number of cores that the strategies share.
     StrategyCores = "strategy-cores", AxisEntry {
-        nouns: ["number of strategy cores", "numbers of strategy cores"], bill: BillRole::Condition,
+        nouns: ["number of strategy cores", "numbers of strategy cores"], cost_role: CostRole::Condition,
         ..AxisEntry::CONDITION
     };
     /// The size of the heap that each strategy walks between its orders.
     WorkingSet = "working-set", AxisEntry {
-        nouns: ["working set", "working sets"], unit: AxisUnit::Size, bill: BillRole::Condition,
+        nouns: ["working set", "working sets"], unit: AxisUnit::Size, cost_role: CostRole::Condition,
         of_run: Some(|run| Bytes(run.memory.working_set_bytes).to_string()),
         chart: Some(AxisChart {
             set: ChartSet::Costs, title: "working set of a strategy (bytes)", format: axis::NUMBER,
@@ -245,7 +245,7 @@ impl Axis {
     /// Returns `true` if `launcher bill` may vary this setting: the isolation itself, what affects
     /// its cost, and the stamps that measure it.
     pub fn is_of_bill(self) -> bool {
-        self.entry().bill != BillRole::No
+        self.entry().cost_role != CostRole::No
     }
 
     /// Returns `true` for a default value that names of settings leave out. Only axes that were
@@ -254,7 +254,7 @@ impl Axis {
         match self {
             Self::WorkingSet => text == "0",
             Self::Binary | Self::Pin | Self::HugePages | Self::LockMemory => {
-                matches!(self.entry().bill, BillRole::Variant(usual) if usual == text)
+                matches!(self.entry().cost_role, CostRole::Variant(usual) if usual == text)
             }
             _ => false,
         }

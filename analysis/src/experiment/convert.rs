@@ -171,13 +171,13 @@ fn outcomes(all: &Containments, folder: &str) -> Vec<FaultOutcome> {
 
 /// Adds what the documents of answers had and the runs do not have.
 fn add_answers(experiment: &mut Experiment, folder: &Path, contained: Option<&Containments>) {
-    if let Some(bill) = also::<super::Bill>(folder, "bill.json") {
+    if let Some(isolation_costs) = also::<super::IsolationCosts>(folder, "bill.json") {
         // Only a complete bill was saved.
         experiment.kind = Kind::Bill;
-        let contains = bill.rows.iter();
+        let contains = isolation_costs.rows.iter();
         let contains = contains.filter_map(|row| Some((row.isolation, row.technique, row.contains.clone()?)));
         experiment.set_contains(&contains.collect::<Vec<_>>(), None);
-        let cost = bill.notes.into_iter().filter(|note| note.starts_with("the protection costs "));
+        let cost = isolation_costs.notes.into_iter().filter(|note| note.starts_with("the protection costs "));
         experiment.notes.extend(cost);
     }
     if let Some(cost) = contained.and_then(|all| all.cost) {

@@ -10,7 +10,6 @@
 //! entry in the first; a new kind is a file with its [`KindEntry`], and its name in the second.
 
 pub mod axis;
-pub mod bill;
 pub mod board;
 pub mod compare;
 pub mod contain;
@@ -19,6 +18,7 @@ pub mod disturb;
 mod endpoint;
 mod entry;
 mod figures;
+pub mod isolation_cost;
 mod kind;
 pub mod lab;
 mod order;
@@ -34,7 +34,6 @@ pub mod sweep;
 mod time_unit;
 
 pub use axis::{Axis, AxisRecord};
-pub use bill::{Bill, BillRow, LevelCost, Reference};
 pub use board::{
     BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardSlice, BoardThreshold, BoardUsage,
     BoardWarning, BoardWarnings, BoardWriter, Boards, THRESHOLDS, ThreadLatencies, latency_csv,
@@ -49,6 +48,7 @@ pub use disturb::{
 pub use endpoint::Endpoint;
 pub use entry::{Answer, KindEntry};
 pub use figures::{Figures, SettingTexts};
+pub use isolation_cost::{IsolationCostRow, IsolationCosts, LevelCost, Reference};
 pub use kind::Kind;
 pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
 pub use order::{ordered_rows, turns};
@@ -84,7 +84,7 @@ impl Kind {
         match self {
             Self::Sweep => &sweep::KIND,
             Self::MaxRate => &search::KIND,
-            Self::Bill => &bill::KIND,
+            Self::Bill => &isolation_cost::KIND,
             Self::Compare => &compare::KIND,
             Self::Contain => &contain::KIND,
             Self::Disturb => &disturb::KIND,

@@ -92,15 +92,15 @@ impl ExperimentRuns {
         let outlines: Vec<RunOutline> = self.rows.iter().filter_map(Row::outline).collect();
         let runs = outlines
             .iter()
-            .map(|outline| (outline.is_sound() && outline.fit_for_latency, outline.reasons.as_slice()));
+            .map(|outline| (outline.is_usable() && outline.fit_for_latency, outline.reasons.as_slice()));
         Fitness::from_runs(runs, self.rows.len())
     }
 
     /// Describes what the orders of the warm-up would change; `None` if none were left out.
     pub(super) fn warm_up_note(&self) -> Option<String> {
         let medians = |of: fn(&RunOutline) -> Option<u64>| {
-            let sound = self.runs().filter(|run| run.outline.is_sound());
-            median(&sound.map(|run| of(&run.outline).map(|ns| ns as f64)).collect::<Option<Vec<_>>>()?)
+            let usable = self.runs().filter(|run| run.outline.is_usable());
+            median(&usable.map(|run| of(&run.outline).map(|ns| ns as f64)).collect::<Option<Vec<_>>>()?)
         };
         let with = medians(|run| run.with_warm_up_p50_ns)?;
         let without = medians(|run| run.measure(Measure::RtVenueFromDue).p50_ns)?;
@@ -166,13 +166,13 @@ impl Point {
     }
 
     /// Returns the outlines of the complete and valid runs with this combination of settings.
-    pub fn sound(&self) -> impl Iterator<Item = &RunOutline> {
-        self.runs.iter().map(|run| &run.outline).filter(|outline| outline.is_sound())
+    pub fn usable_runs(&self) -> impl Iterator<Item = &RunOutline> {
+        self.runs.iter().map(|run| &run.outline).filter(|outline| outline.is_usable())
     }
 
-    /// Returns median and range of a figure over the sound runs; `None` unless each of them has it.
+    /// Returns median and range of a figure over the usable runs; `None` unless all have it.
     pub fn spread(&self, figure: impl Fn(&RunOutline) -> Option<f64>) -> Option<Spread> {
-        Spread::from_values(self.sound().map(figure).collect::<Option<Vec<f64>>>()?)
+        Spread::from_values(self.usable_runs().map(figure).collect::<Option<Vec<f64>>>()?)
     }
 
     /// Returns the value on an axis, also on one that is not varied.

@@ -45,23 +45,23 @@ fn strips(noise: &MachineNoise) -> Vec<Plot> {
     // In the order of the plan.
     most.sort_by_key(|thread| noise.threads.iter().position(|other| std::ptr::eq(other, *thread)));
     let longest = most.iter().filter_map(|thread| longest(thread)).max().unwrap_or(0);
-    let ends = [MIN_NS, (longest as f64).max(MIN_NS * 10.0)];
-    most.iter().enumerate().map(|(number, thread)| strip(noise, number, thread, ends)).collect()
+    let range = [MIN_NS, (longest as f64).max(MIN_NS * 10.0)];
+    most.iter().enumerate().map(|(number, thread)| strip(noise, number, thread, range)).collect()
 }
 
 fn longest(thread: &ThreadNoise) -> Option<u64> {
     thread.slices.iter().map(|slice| slice.longest_ns).max()
 }
 
-fn strip(noise: &MachineNoise, number: usize, thread: &ThreadNoise, ends: [f64; 2]) -> Plot {
+fn strip(noise: &MachineNoise, number: usize, thread: &ThreadNoise, range: [f64; 2]) -> Plot {
     let series = |name: &str, class: &str, of: fn(&NoiseSlice) -> u64| {
-        let seen: Vec<&NoiseSlice> = thread.slices.iter().filter(|slice| of(slice) > 0).collect();
+        let disturbed: Vec<&NoiseSlice> = thread.slices.iter().filter(|slice| of(slice) > 0).collect();
         let begin = |slice: &&NoiseSlice| slice.slice.saturating_mul(noise.slice_ns) as f64;
         DataSeries {
             kind: SeriesKind::Bars,
             width: noise.slice_ns as f64,
-            x: seen.iter().map(begin).collect(),
-            y: seen.iter().map(|slice| of(slice) as f64).collect(),
+            x: disturbed.iter().map(begin).collect(),
+            y: disturbed.iter().map(|slice| of(slice) as f64).collect(),
             ..DataSeries::with_class(name, class)
         }
     };
@@ -81,7 +81,7 @@ fn strip(noise: &MachineNoise, number: usize, thread: &ThreadNoise, ends: [f64; 
         ),
         height: 120,
         x: PlotAxis { title: String::new(), ..time_axis(noise.slice_ns.saturating_mul(noise.slices)) },
-        y: PlotAxis { is_log: true, range: Some(ends), ..PlotAxis::new("", Unit::Duration) },
+        y: PlotAxis { is_log: true, range: Some(range), ..PlotAxis::new("", Unit::Duration) },
         series: vec![
             series("longest gap", "c7", |slice| slice.longest_ns),
             series("the kernel took the core away", "c2", |slice| slice.preempted_ns),

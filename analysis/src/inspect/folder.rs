@@ -103,7 +103,7 @@ fn read_log_row(
         _ => None,
     };
     // First and last stamp of an event; due times and releases are planned times and do not count.
-    let mut ends: Option<(u64, u64)> = None;
+    let mut time_span: Option<(u64, u64)> = None;
     let happened = |point: Point| {
         point.is_of_order() && point.is_time() && !matches!(point, Point::Due | Point::Release)
     };
@@ -114,8 +114,8 @@ fn read_log_row(
                 for Record { point, id, value, .. } in block.records() {
                     sums += u64::from(point == Point::Checksum);
                     if happened(point) {
-                        let (first, _) = ends.unwrap_or((value, 0));
-                        ends = Some((first, value));
+                        let (first, _) = time_span.unwrap_or((value, 0));
+                        time_span = Some((first, value));
                     }
                     if own == Some(id.strategy()) && last != Some(id.epoch()) {
                         last = Some(id.epoch());
@@ -141,8 +141,8 @@ fn read_log_row(
         core: status.core(),
         records: log.records(),
         epochs: own.map(|_| epochs.len() as u64),
-        first_s: ends.map(|(first, _)| base.seconds(first)),
-        last_s: ends.map(|(_, last)| base.seconds(last)),
+        first_s: time_span.map(|(first, _)| base.seconds(first)),
+        last_s: time_span.map(|(_, last)| base.seconds(last)),
         voluntary_switches: word(StatusField::VoluntarySwitches),
         involuntary_switches: word(StatusField::InvoluntarySwitches),
         minor_faults: word(StatusField::MinorFaults),

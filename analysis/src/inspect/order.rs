@@ -267,8 +267,8 @@ fn text(path: &OrderPath, out: &mut impl Write) -> io::Result<()> {
     if let Some(round_trip) = path.round_trip_ns {
         head += &format!(", round trip {}", signed(round_trip));
     }
-    if let Some(rt_venue) = path.rt_venue_ns {
-        head += &format!(", without the venue {}", signed(rt_venue));
+    if let Some(without_venue) = path.rt_venue_ns {
+        head += &format!(", without the venue {}", signed(without_venue));
     }
     let sent = path.steps.iter().find(|step| step.point == Point::StrategySend.name());
     if let Some(late) = sent.and_then(|sent| sent.since_due_ns) {

@@ -92,7 +92,7 @@ struct OpenReport {
     quantity: Option<i64>,
     is_filled: bool,
     /// The order has no row, or a duplicate stamp: reported elsewhere.
-    is_excused: bool,
+    is_reported_elsewhere: bool,
 }
 
 /// A fill whose report the orchestrator has not processed yet.
@@ -157,7 +157,7 @@ impl Accounts {
             pushed,
             quantity: None,
             is_filled: false,
-            is_excused: false,
+            is_reported_elsewhere: false,
         });
     }
 
@@ -166,7 +166,7 @@ impl Accounts {
     #[cold]
     pub fn on_unexpected_report(&mut self, id: OrderId, number: u8, ticks: u64) {
         self.on_report(id, number, ticks, None);
-        self.last = self.last.map(|last| OpenReport { is_excused: true, ..last });
+        self.last = self.last.map(|last| OpenReport { is_reported_elsewhere: true, ..last });
     }
 
     #[cold]
@@ -200,10 +200,12 @@ impl Accounts {
     pub fn on_fill_price(&mut self, Record { id, detail, value, .. }: Record, instrument: u16) {
         let price = value.cast_signed();
         let last = self.last.as_mut().filter(|last| (last.id, last.number) == (id, detail));
-        let Some((quantity, OpenReport { ticks, pushed, is_excused, .. })) = last.and_then(|last| {
-            last.is_filled = true;
-            Some((last.quantity.take()?, *last))
-        }) else {
+        let Some((quantity, OpenReport { ticks, pushed, is_reported_elsewhere, .. })) =
+            last.and_then(|last| {
+                last.is_filled = true;
+                Some((last.quantity.take()?, *last))
+            })
+        else {
             return add_fill_violation(&mut self.found, id, || {
                 format!("a price of report {detail}, which has no fill")
             });
@@ -220,7 +222,7 @@ impl Accounts {
                 waiting.push_back(PendingFill { key: position << 24 | key, quantity, price })
             }
             None => {
-                if is_excused {
+                if is_reported_elsewhere {
                     self.is_unordered = true;
                 } else {
                     add_fill_violation(&mut self.found, id, || {

@@ -16,7 +16,7 @@
 use super::context::CheckContext;
 use super::orders::{OrderCounts, OrderEnd, OrderLosses, StampSpan};
 use super::row::{OrderRow, STRATEGY_POINTS, bit};
-use super::table::{Lane, OrderTable};
+use super::table::{OrderTable, Partition};
 use super::violation::{Findings, ViolationKind, order_name};
 use protocol::flow::{PATH, points_mask};
 use protocol::reject::Reject;
@@ -48,14 +48,14 @@ pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &m
         losses: vec![OrderLosses::default(); context.record.incidents.len()],
         lost_of_survivors: 0,
     };
-    for lane in &mut table.lanes {
+    for partition in &mut table.partitions {
         let lost_before = counted.orders.lost;
-        let incident = context.deaths.incident(lane.strategy, lane.epoch);
+        let incident = context.deaths.incident(partition.strategy, partition.epoch);
         let mut losses = OrderLosses::default();
-        if lane.is_excused {
-            count_excused(lane, context, incident.is_some(), &mut counted.orders, &mut losses);
+        if partition.is_untrusted {
+            count_untrusted(partition, context, incident.is_some(), &mut counted.orders, &mut losses);
         } else {
-            check_lane(lane, context, incident.is_some(), &mut counted, &mut losses, findings);
+            check_partition(partition, context, incident.is_some(), &mut counted, &mut losses, findings);
             if incident.is_none() {
                 counted.lost_of_survivors += counted.orders.lost - lost_before;
             }
@@ -69,15 +69,17 @@ pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &m
 
 /// Counts orders of a strategy with an untrusted log by the engine's stamps. Reports returned to a
 /// strategy that survived count as received: otherwise the run would not have ended.
-fn count_excused(
-    lane: &Lane,
+fn count_untrusted(
+    partition: &Partition,
     context: &CheckContext,
     is_dead: bool,
     orders: &mut OrderCounts,
     losses: &mut OrderLosses,
 ) {
-    for (sequence, row) in (0..).zip(&lane.rows[..]).filter(|(_, row)| row.points() & !STRATEGY_POINTS != 0) {
-        let outcome_points = context.outcome_points(lane.id(sequence), row);
+    for (sequence, row) in
+        (0..).zip(&partition.rows[..]).filter(|(_, row)| row.points() & !STRATEGY_POINTS != 0)
+    {
+        let outcome_points = context.outcome_points(partition.id(sequence), row);
         let was_given = outcome_points & bit(Point::OrchReturn) != 0;
         let taken = if was_given && !is_dead { bit(Point::StrategyRecv) } else { 0 };
         let end = match OrderEnd::from_points(outcome_points | taken, true) {
@@ -89,25 +91,25 @@ fn count_excused(
     }
 }
 
-fn check_lane(
-    lane: &mut Lane,
+fn check_partition(
+    partition: &mut Partition,
     context: &CheckContext,
     is_dead: bool,
     counted: &mut CheckTotals,
     losses: &mut OrderLosses,
     findings: &mut Findings,
 ) {
-    let (strategy, epoch, next_sent) = (lane.strategy, lane.epoch, lane.submit.sent);
+    let (strategy, epoch, next_sent) = (partition.strategy, partition.epoch, partition.submit.sent);
     let is_strategy_missing = context.strategy_missing.get(strategy.as_usize()).copied().unwrap_or(false);
     // An incarnation that died in an incident has logged all that it did.
     let is_gone = is_strategy_missing && !is_dead;
-    let excused = context.engine_missing | if is_gone { STRATEGY_POINTS } else { 0 };
-    for (sequence, row) in (0..).zip(&mut lane.rows) {
+    let exempt_points = context.engine_missing | if is_gone { STRATEGY_POINTS } else { 0 };
+    for (sequence, row) in (0..).zip(&mut partition.rows) {
         let id = OrderId::new(strategy.0, epoch, sequence);
-        // The witness of a violation: the strategy, if its stamps are needed to show it.
+        // The sole source of a violation: the strategy, if its stamps are needed to show it.
         let by_strategy = |points: u64| (points & STRATEGY_POINTS != 0).then_some(strategy);
-        let mut broken = |witness, kind, description: &dyn Fn() -> String| {
-            findings.add(witness, kind, || format!("{}: {}", order_name(id), description()));
+        let mut broken = |sole_source, kind, description: &dyn Fn() -> String| {
+            findings.add(sole_source, kind, || format!("{}: {}", order_name(id), description()));
         };
         counted.orders.duplicated += u64::from(row.is_duplicated());
         if !row.has(Point::StrategySend) {
@@ -139,7 +141,7 @@ fn check_lane(
         if end == OrderEnd::Lost && context.is_complete {
             // Either the engine never received it, or its strategy has no t8 of a returned report.
             let rests_on_own_log = row.points() & !STRATEGY_POINTS == 0 || row.has(Point::OrchReturn);
-            let witness = rests_on_own_log.then_some(strategy);
+            let sole_source = rests_on_own_log.then_some(strategy);
             // The order that it was pushing when it died.
             let is_unfinished = sequence + 1 == next_sent && row.points() & !STRATEGY_POINTS == 0;
             let description = match is_dead {
@@ -147,7 +149,7 @@ fn check_lane(
                 false => "sent and never returned",
             };
             if !(is_dead && is_unfinished) {
-                broken(witness, ViolationKind::Lost, &|| {
+                broken(sole_source, ViolationKind::Lost, &|| {
                     format!("{description}; it has {}", point_names(row.points()))
                 });
             }
@@ -156,16 +158,16 @@ fn check_lane(
         // An order with several reports is canceled by its last one.
         let was_given = !row.has_more() && (row.has(Point::OrchReturn) || row.has(Point::StrategyRecv));
         let is_killed = || {
-            let instrument = lane.instruments.get(sequence as usize).copied().unwrap_or(0);
+            let instrument = partition.instruments.get(sequence as usize).copied().unwrap_or(0);
             let done = context.chains.last_pushed(id, row);
             row.has(Point::Cancelled)
                 && context.switches.has_cancelled(id, row, done, instrument, context.record.plan.trading())
         };
         if is_retired && context.deaths.is_complete && (!is_dead || was_given) && !is_killed() {
-            let witness = by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() });
+            let sole_source = by_strategy(if row.has(Point::OrchReturn) { 0 } else { row.points() });
             let description =
                 if is_dead { "a report was given to its strategy" } else { "its strategy lived" };
-            broken(witness, ViolationKind::NotDead, &|| {
+            broken(sole_source, ViolationKind::NotDead, &|| {
                 format!(
                     "ended as an order of the dead, yet {description}; it has {}",
                     point_names(row.points())
@@ -190,12 +192,12 @@ fn check_lane(
         }
         let needed = if is_unknown { 0 } else { needed_points(row, end, context) };
         let missing = needed & !row.points();
-        if missing & !excused != 0 {
+        if missing & !exempt_points != 0 {
             // A t8 without a t7 is a report that the engine never returned.
             let is_given = row.has(Point::OrchReturn) || !row.has(Point::StrategyRecv);
-            let witness = if is_given { by_strategy(missing & !excused) } else { Some(strategy) };
-            broken(witness, ViolationKind::MissingPoint, &|| {
-                format!("has no {}", point_names(missing & !excused))
+            let sole_source = if is_given { by_strategy(missing & !exempt_points) } else { Some(strategy) };
+            broken(sole_source, ViolationKind::MissingPoint, &|| {
+                format!("has no {}", point_names(missing & !exempt_points))
             });
         }
         match time_order_fault(row) {

@@ -50,9 +50,9 @@ pub(super) fn check(context: &CheckContext, logs: &[ThreadLog], table: &OrderTab
         let sent_last = |strategy: &StrategyIndex| {
             // An incarnation that sent nothing has no stamps.
             let restarted = last_death(*strategy).map_or(0, |_| context.deaths.last_epoch(*strategy));
-            let lane = table.lane_of(*strategy, restarted.max(table.newest_epoch(*strategy)));
+            let partition = table.partition_of(*strategy, restarted.max(table.newest_epoch(*strategy)));
             let is_sent = |row: &&OrderRow| row.has(Point::StrategySend);
-            lane.map_or(0, |lane| lane.rows.iter().filter(is_sent).count() as u64)
+            partition.map_or(0, |partition| partition.rows.iter().filter(is_sent).count() as u64)
         };
         let stamped: u64 = strategies.iter().map(sent_last).sum();
         let sent = log.counters.agents(&thread.roles).map(|agent| agent.get(StrategyCounter::Sent));

@@ -76,19 +76,19 @@ impl CurrentLog {
         });
     }
 
-    /// Counts a violation in the log that is being read. The strategy that alone writes it is the
-    /// witness, if there is one; otherwise `witness` is.
+    /// Counts a violation in the log that is being read. The strategy that alone writes it is its
+    /// sole source, if there is one; otherwise `sole_source` is.
     #[cold]
     pub fn add_violation(
         &mut self,
         findings: &mut Findings,
-        witness: Option<StrategyIndex>,
+        sole_source: Option<StrategyIndex>,
         kind: ViolationKind,
         example: impl FnOnce() -> String,
     ) {
         match self.author {
             Some(_) => self.own_violations.add(kind, example),
-            None => findings.add(witness, kind, example),
+            None => findings.add(sole_source, kind, example),
         }
     }
 

@@ -7,7 +7,7 @@
 
 use super::context::CheckContext;
 use super::row::{ExchangeStamps, OrderRow, bit};
-use super::table::{Lane, OrderTable};
+use super::table::{OrderTable, Partition};
 use super::violation::{Findings, ViolationKind, order_name};
 use crate::logfile::file_name;
 use protocol::index::GatewayIndex;
@@ -29,7 +29,7 @@ impl CheckContext<'_> {
 
     /// Returns `true` if the gateway of an order validates its exchange and may have answered for
     /// it, so that a stamp may be missing or too late.
-    fn is_excused(&self, row: &OrderRow) -> bool {
+    fn is_exempt(&self, row: &OrderRow) -> bool {
         let plan = &self.record.plan;
         self.has_failed
             || row.pushed().is_some_and(|(gateway, _)| plan.validates_venue(GatewayIndex(gateway as u16)))
@@ -41,26 +41,26 @@ impl CheckContext<'_> {
 pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &mut Findings) {
     let plan = &context.record.plan;
     let has_book = plan.trading().books().next().is_some();
-    for lane in table.lanes.iter_mut().filter(|lane| !lane.is_excused) {
-        if has_book || lane.has_exchange() {
-            check_lane(lane, context, findings);
+    for partition in table.partitions.iter_mut().filter(|partition| !partition.is_untrusted) {
+        if has_book || partition.has_exchange() {
+            check_partition(partition, context, findings);
         }
     }
     let trusted = context.chains.iter().filter(|(id, ..)| !context.deaths.is_untrusted(id.strategy()));
     for (id, number, report) in trusted {
         let row = table.row(id);
         let exchange = row.and_then(|row| context.exchange(row));
-        let is_excused = context.has_failed || row.is_some_and(|row| context.is_excused(row));
+        let is_exempt = context.has_failed || row.is_some_and(|row| context.is_exempt(row));
         let description = match (report.exchange_done, report.at(Point::GatewayDone)) {
             (Some((_, thread)), _) if exchange != Some(thread as usize) => {
                 (ViolationKind::Misplaced, foreign_stamp(plan, thread as usize))
             }
             (None, Some(_))
-                if exchange.is_some() && !is_excused && context.is_required(Point::ExchangeDone) =>
+                if exchange.is_some() && !is_exempt && context.is_required(Point::ExchangeDone) =>
             {
                 (ViolationKind::MissingPoint, format!("has no {}", Point::ExchangeDone.name()))
             }
-            (Some((given, _)), Some(pushed)) if pushed < given && !is_excused => {
+            (Some((given, _)), Some(pushed)) if pushed < given && !is_exempt => {
                 (ViolationKind::TimeOrder, "has a t5 before the exchange gave it".into())
             }
             (Some((given, _)), _)
@@ -75,12 +75,12 @@ pub(super) fn check(table: &mut OrderTable, context: &CheckContext, findings: &m
     }
 }
 
-fn check_lane(lane: &mut Lane, context: &CheckContext, findings: &mut Findings) {
-    for sequence in 0..lane.rows.len() as u64 {
-        let (at, row) = (lane.at_exchange(sequence), &mut lane.rows[sequence as usize]);
+fn check_partition(partition: &mut Partition, context: &CheckContext, findings: &mut Findings) {
+    for sequence in 0..partition.rows.len() as u64 {
+        let (at, row) = (partition.at_exchange(sequence), &mut partition.rows[sequence as usize]);
         if let Some((kind, description)) = fault(row, at, context) {
             row.clear_measured();
-            let id = lane.id(sequence);
+            let id = partition.id(sequence);
             findings.add(None, kind, || format!("{}: {description}", order_name(id)));
         }
     }
@@ -97,8 +97,8 @@ fn fault(row: &OrderRow, at: ExchangeStamps, context: &CheckContext) -> Option<(
             .then(|| (ViolationKind::Misplaced, foreign_stamp(&context.record.plan, at.thread())));
     }
     let was_answered = row.has(Point::GatewayDone);
-    let is_excused = context.is_excused(row);
-    let is_expected = |point| !is_excused && context.is_required(point);
+    let is_exempt = context.is_exempt(row);
+    let is_expected = |point| !is_exempt && context.is_required(point);
     let missing = |point| Some((ViolationKind::MissingPoint, format!("has no {}", Point::name(point))));
     if at.received().is_none() && (was_answered || at.done().is_some()) && is_expected(Point::ExchangeRecv) {
         return missing(Point::ExchangeRecv);
@@ -110,7 +110,7 @@ fn fault(row: &OrderRow, at: ExchangeStamps, context: &CheckContext) -> Option<(
         (Point::GatewayRecv, row.at(Point::GatewayRecv)),
         (Point::ExchangeRecv, at.received()),
         (Point::ExchangeDone, at.done()),
-        (Point::GatewayDone, row.at(Point::GatewayDone).filter(|_| !is_excused)),
+        (Point::GatewayDone, row.at(Point::GatewayDone).filter(|_| !is_exempt)),
     ];
     let mut before: Option<(Point, u64)> = None;
     for (point, ticks) in path.into_iter().filter_map(|(point, ticks)| Some((point, ticks?))) {

@@ -23,8 +23,8 @@ pub(super) struct OutOfOrder {
 }
 
 impl OutOfOrder {
-    /// Returns the strategy on whose stamps the violation rests.
-    pub fn witness(&self, id: OrderId) -> Option<StrategyIndex> {
+    /// Returns the strategy on whose stamps alone the violation rests.
+    pub fn sole_source(&self, id: OrderId) -> Option<StrategyIndex> {
         (self.kind == ViolationKind::ReturnOrder).then_some(id.strategy())
     }
 }

@@ -17,7 +17,7 @@ use super::links::LinkChecksums;
 use super::market::TouchVersions;
 use super::row::{OrderRow, STRATEGY_POINTS, bit};
 use super::switches::KillSwitches;
-use super::table::{LaneBounds, MissingRow, OrderTable};
+use super::table::{MissingRow, OrderTable, PartitionBounds};
 use super::violation::{Findings, ViolationKind, order_name};
 use crate::logfile::file_name;
 use protocol::flow::{REPORT_PATH, points_mask};
@@ -57,7 +57,7 @@ impl<'a> Join<'a> {
     pub fn new(
         plan: &'a Plan,
         deaths: &'a mut Deaths,
-        bounds: Vec<LaneBounds>,
+        bounds: Vec<PartitionBounds>,
         findings: &'a mut Findings,
     ) -> Self {
         let (strategies, gateways) = (plan.trading().strategies, plan.trading().gateways());
@@ -104,7 +104,7 @@ impl<'a> Join<'a> {
     /// nothing.
     pub fn distrust(&mut self, strategy: StrategyIndex) {
         self.deaths.distrust(strategy);
-        self.table.excuse(strategy);
+        self.table.distrust(strategy);
         self.links.forget(strategy);
     }
 
@@ -132,8 +132,8 @@ impl<'a> Join<'a> {
             return self.ingest_account_record(record);
         }
         let Self { source, findings, .. } = self;
-        let lane = match self.table.lane(id) {
-            Ok(lane) => lane,
+        let partition = match self.table.partition(id) {
+            Ok(partition) => partition,
             Err(why) => {
                 if point == Point::GatewayDone {
                     self.accounts.on_unexpected_report(id, Report::parse_detail(detail).0, value);
@@ -141,18 +141,18 @@ impl<'a> Join<'a> {
                 return self.on_missing_row(record, &why);
             }
         };
-        let (is_excused, is_hostile) = (lane.is_excused, lane.is_hostile);
-        let row = &mut lane.rows[id.sequence() as usize];
+        let (is_untrusted, is_hostile) = (partition.is_untrusted, partition.is_hostile);
+        let row = &mut partition.rows[id.sequence() as usize];
         let is_own = source.author.is_some();
         let own = &mut source.own_violations;
-        let mut broken = |witness: Option<StrategyIndex>, kind, description: &dyn Fn() -> String| {
+        let mut broken = |sole_source: Option<StrategyIndex>, kind, description: &dyn Fn() -> String| {
             let example = || format!("{}: {}", order_name(id), description());
             match is_own {
                 _ if is_hostile => {}
                 true => own.add(kind, example),
-                // Faults that the engine's stamps show need no strategy as a witness.
-                false if is_excused && witness.is_some() => {}
-                false => findings.add(witness, kind, example),
+                // Faults that the engine's stamps show need no strategy as their source.
+                false if is_untrusted && sole_source.is_some() => {}
+                false => findings.add(sole_source, kind, example),
             }
         };
         // Only the detail of t5 holds more than the number.
@@ -170,9 +170,11 @@ impl<'a> Join<'a> {
                 return Ok(());
             }
             report.has_more |= !is_last;
-            let joined = join_further_report(point, row, report, &mut self.gateways, &mut lane.returns);
+            let joined = join_further_report(point, row, report, &mut self.gateways, &mut partition.returns);
             if let Err(error) = joined {
-                broken(error.witness(id), error.kind, &|| format!("report {number}: {}", error.description));
+                broken(error.sole_source(id), error.kind, &|| {
+                    format!("report {number}: {}", error.description)
+                });
             }
             match (point, report.pushed) {
                 (Point::GatewayDone, pushed) => self.accounts.on_report(id, number, value, pushed),
@@ -191,7 +193,7 @@ impl<'a> Join<'a> {
         match point {
             Point::Rejected => self.rejections[value as usize & (MAX_REASONS - 1)] += 1,
             Point::OrchDispatch if self.switches.is_any_on() => {
-                let instrument = lane.instruments.get(id.sequence() as usize).copied().unwrap_or(0);
+                let instrument = partition.instruments.get(id.sequence() as usize).copied().unwrap_or(0);
                 self.switches.on_dispatch(record, row, instrument, self.plan.trading());
             }
             _ => {}
@@ -199,8 +201,8 @@ impl<'a> Join<'a> {
         let newest = &mut self.newest[id.strategy().as_usize()];
         let gateways = &mut self.gateways;
         let in_order = match point {
-            Point::StrategySend => lane.submit.on_sent(id, newest),
-            Point::OrchRecvSubmit => lane.submit.on_taken(id, newest),
+            Point::StrategySend => partition.submit.on_sent(id, newest),
+            Point::OrchRecvSubmit => partition.submit.on_taken(id, newest),
             Point::OrchDispatch => newest.on_dispatch(id).and_then(|()| {
                 let received = row.at(Point::GatewayRecv);
                 gateway_of(gateways, row).map_or(Ok(()), |gateway| gateway.on_inbox(received))
@@ -241,11 +243,11 @@ impl<'a> Join<'a> {
                 }
                 None => Ok(()),
             },
-            Point::OrchReturn | Point::StrategyRecv => lane.returns.on_stamp(row.at(other_end(point))),
+            Point::OrchReturn | Point::StrategyRecv => partition.returns.on_stamp(row.at(other_end(point))),
             _ => Ok(()),
         };
         if let Err(error) = in_order {
-            broken(error.witness(id), error.kind, &|| error.description.into());
+            broken(error.sole_source(id), error.kind, &|| error.description.into());
         }
         Ok(())
     }
@@ -258,8 +260,9 @@ impl<'a> Join<'a> {
             Point::FillQuantity => self.accounts.on_fill_quantity(record),
             Point::FillPrice => self.accounts.on_fill_price(record, self.table.instrument(id)),
             Point::Instrument => {
-                let lane = self.table.lane(id);
-                let done = lane.and_then(|lane| lane.set_instrument(id.sequence(), value as u16));
+                let partition = self.table.partition(id);
+                let done =
+                    partition.and_then(|partition| partition.set_instrument(id.sequence(), value as u16));
                 return done.or_else(|why| self.on_missing_row(record, &why));
             }
             Point::Position => self.accounts.on_position(record),
@@ -276,26 +279,26 @@ impl<'a> Join<'a> {
     fn ingest_exchange_stamp(&mut self, record: Record) -> Result<(), MergeError> {
         let Record { point, id, detail, value } = record;
         let thread = self.source.thread;
-        let lane = match self.table.lane(id) {
-            Ok(lane) => lane,
+        let partition = match self.table.partition(id) {
+            Ok(partition) => partition,
             Err(why) => return self.on_missing_row(record, &why),
         };
-        let is_hostile = lane.is_hostile;
+        let is_hostile = partition.is_hostile;
         // The exchange logs it after its stamps of the order.
         if point == Point::Trigger {
-            let at = lane.at_exchange(id.sequence());
+            let at = partition.at_exchange(id.sequence());
             if at.received().is_none() || at.thread() != thread {
                 self.add_misplaced(record);
                 return Ok(());
             }
         }
         let is_new = if point == Point::Trigger {
-            lane.set_trigger(id.sequence(), value)
+            partition.set_trigger(id.sequence(), value)
         } else if point == Point::ExchangeDone && detail > 0 {
             let given = &mut self.further_reports.report_mut(id, detail).exchange_done;
             Ok(given.replace((value, thread as u32)).is_none())
         } else {
-            lane.at_exchange_mut(id.sequence()).map(|at| at.try_stamp(point, value, thread))
+            partition.at_exchange_mut(id.sequence()).map(|at| at.try_stamp(point, value, thread))
         };
         let is_new = match is_new {
             Ok(is_new) => is_new,
@@ -368,13 +371,13 @@ impl<'a> Join<'a> {
         let planned = self.plan.trading().orders.get(id.strategy().as_usize()).copied().unwrap_or(0);
         // There is a row for every order that its strategy's log can hold, and more.
         let is_unsent = *why == MissingRow::Limit && id.sequence() < planned;
-        let (witness, kind) = match is_unsent {
+        let (sole_source, kind) = match is_unsent {
             true if self.deaths.is_untrusted(id.strategy()) => return Ok(()),
             true => (Some(id.strategy()), ViolationKind::NeverSent),
             false => (None, ViolationKind::NotInPlan),
         };
         let last_epoch = self.deaths.last_epoch(id.strategy());
-        self.source.add_violation(self.findings, witness, kind, || {
+        self.source.add_violation(self.findings, sole_source, kind, || {
             let name = order_name(id);
             match why {
                 MissingRow::Strategy => format!("{name}: the plan has no such strategy"),

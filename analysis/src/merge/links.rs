@@ -97,7 +97,7 @@ fn compare(
     peer: &str,
     pushed: Option<u64>,
     taken: Option<u64>,
-    witness: Option<StrategyIndex>,
+    sole_source: Option<StrategyIndex>,
     findings: &mut Findings,
 ) {
     let description = match pushed.zip(taken) {
@@ -105,6 +105,7 @@ fn compare(
         Some(_) => "what was taken is not what was pushed: lost, doubled, made up or torn",
         None => "a log ends without its checksum: records are missing",
     };
-    findings
-        .add(witness, ViolationKind::Checksum, || format!("{} of {peer}: {description}", hand_off.name()));
+    findings.add(sole_source, ViolationKind::Checksum, || {
+        format!("{} of {peer}: {description}", hand_off.name())
+    });
 }

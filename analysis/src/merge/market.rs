@@ -7,7 +7,7 @@
 
 use super::context::CheckContext;
 use super::row::{OrderRow, bit};
-use super::table::{Lane, OrderTable};
+use super::table::{OrderTable, Partition};
 use super::violation::{Findings, ViolationKind, Violations, order_name};
 use protocol::index::VenueIndex;
 use protocol::plan::{Plan, Role};
@@ -68,10 +68,10 @@ impl TouchVersions {
 
     /// Returns the top-of-book version that triggered an order; `None` if it claims none or no
     /// gateway had it.
-    pub fn trigger(&self, lane: &Lane, sequence: u64) -> Option<Trigger> {
-        let version = lane.trigger(sequence)?;
-        let venue = lane.rows.get(sequence as usize)?.pushed()?.0 as u16 / self.credentials;
-        let versions = self.written.get(&(venue, lane.instrument(sequence)));
+    pub fn trigger(&self, partition: &Partition, sequence: u64) -> Option<Trigger> {
+        let version = partition.trigger(sequence)?;
+        let venue = partition.rows.get(sequence as usize)?.pushed()?.0 as u16 / self.credentials;
+        let versions = self.written.get(&(venue, partition.instrument(sequence)));
         let index = version.checked_sub(1).and_then(|index| usize::try_from(index).ok());
         let written = versions.zip(index).and_then(|(versions, index)| versions.get(index).copied());
         Some(Trigger { version, written })
@@ -82,15 +82,20 @@ impl TouchVersions {
     pub fn check(&self, table: &OrderTable, context: &CheckContext, findings: &mut Findings) {
         // The log of a dead exchange may lack its last writes.
         let is_whole = !context.has_failed && context.engine_missing & bit(Point::TopOfBook) == 0;
-        let believed = |lane: &&Lane| !lane.is_excused && !context.deaths.is_untrusted(lane.strategy);
-        for lane in table.lanes.iter().filter(believed) {
-            for sequence in lane.triggered() {
-                let Some(trigger) = self.trigger(lane, sequence) else { continue };
-                let Some(row) = lane.rows.get(sequence as usize) else { continue };
+        let believed = |partition: &&Partition| {
+            !partition.is_untrusted && !context.deaths.is_untrusted(partition.strategy)
+        };
+        for partition in table.partitions.iter().filter(believed) {
+            for sequence in partition.triggered() {
+                let Some(trigger) = self.trigger(partition, sequence) else { continue };
+                let Some(row) = partition.rows.get(sequence as usize) else { continue };
                 if let Some(what) = trigger_fault(trigger, row, is_whole) {
-                    findings.add(Some(lane.strategy), ViolationKind::Trigger, || {
+                    findings.add(Some(partition.strategy), ViolationKind::Trigger, || {
                         let version = trigger.version;
-                        format!("{}: triggered by version {version}, {what}", order_name(lane.id(sequence)))
+                        format!(
+                            "{}: triggered by version {version}, {what}",
+                            order_name(partition.id(sequence))
+                        )
                     });
                 }
             }

@@ -50,7 +50,7 @@ use protocol::reject::Reject;
 use protocol::stamps::{Point, RECORD_BYTES};
 use protocol::status::StatusField;
 use protocol::wire::OrderId;
-use table::LaneBounds;
+use table::PartitionBounds;
 use thiserror::Error;
 use violation::{Findings, Violations};
 
@@ -145,8 +145,8 @@ impl MergedRun {
     /// Returns the top-of-book version that an order claims to react to, with the time of the
     /// exchange's write. `None` without one.
     pub fn trigger(&self, id: OrderId) -> Option<Trigger> {
-        let lane = self.table.lane_of(id.strategy(), id.epoch())?;
-        self.touches.trigger(lane, id.sequence())
+        let partition = self.table.partition_of(id.strategy(), id.epoch())?;
+        self.touches.trigger(partition, id.sequence())
     }
 
     /// Iterates over the orders that returned with every stamp, in time order.
@@ -187,7 +187,7 @@ pub fn merge<L: LogStore + ?Sized>(
     plan.validate()?;
     let (sizes, total) = record_counts(logs, plan)?;
     let mut deaths = Deaths::new(record);
-    let bounds = lane_bounds(plan, &sizes, &deaths);
+    let bounds = partition_bounds(plan, &sizes, &deaths);
 
     let mut joined = Findings::default();
     let mut notes = Vec::new();
@@ -250,7 +250,7 @@ pub fn merge<L: LogStore + ?Sized>(
         }
         for (strategy, why) in contradicting {
             deaths.distrust(strategy);
-            table.excuse(strategy);
+            table.distrust(strategy);
             links.forget(strategy);
             joined.disregard(strategy);
             if let Some(log) =
@@ -415,15 +415,15 @@ fn record_counts<L: LogStore + ?Sized>(logs: &L, plan: &Plan) -> Result<(Vec<u64
     Ok((sizes, total))
 }
 
-/// Returns the limits of each strategy's lanes, from the size of its own log and of the
+/// Returns the limits of each strategy's partitions, from the size of its own log and of the
 /// orchestrator's. A strategy that hides its stamps hides nothing that the engine stamped.
-fn lane_bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<LaneBounds> {
+fn partition_bounds(plan: &Plan, sizes: &[u64], deaths: &Deaths) -> Vec<PartitionBounds> {
     let of = |role| plan.thread_of(role).and_then(|thread| sizes.get(thread)).copied().unwrap_or(0);
     let engine = of(Role::Orchestrator);
     let bounds = |(strategy, planned): (usize, &u64)| {
         let strategy = strategy as u16;
         let records = of(Role::Strategy(StrategyIndex(strategy))).max(engine);
-        LaneBounds::new(
+        PartitionBounds::new(
             *planned,
             records,
             deaths.last_epoch(StrategyIndex(strategy)),

@@ -25,8 +25,9 @@ impl FurtherReports {
         }
         for (id, number, report) in self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())) {
             let is_dead = deaths.incident(id.strategy(), id.epoch()).is_some();
-            let mut accuse = |witness, kind, description: &str| {
-                findings.add(witness, kind, || format!("{}: report {number} {description}", order_name(id)));
+            let mut accuse = |sole_source, kind, description: &str| {
+                findings
+                    .add(sole_source, kind, || format!("{}: report {number} {description}", order_name(id)));
             };
             let strategy = Some(id.strategy());
             if report.is_only_received() {
@@ -87,13 +88,13 @@ impl FurtherReports {
             // Stamps of the strategy rest on its word, stamps of the engine do not.
             let claimant = |is_engine_s| if is_engine_s { None } else { strategy };
             if let Some(point) = missing.filter(|_| is_complete) {
-                let witness = claimant(*point != Point::StrategyRecv);
-                accuse(witness, ViolationKind::MissingPoint, &format!("has no {}", point.name()));
+                let sole_source = claimant(*point != Point::StrategyRecv);
+                accuse(sole_source, ViolationKind::MissingPoint, &format!("has no {}", point.name()));
             }
             let is_sorted = |ticks: &[Option<u64>]| ticks.iter().flatten().is_sorted();
             if !is_sorted(&report.ticks) {
-                let witness = claimant(!is_sorted(&report.ticks[..REPORT_PATH.len() - 1]));
-                accuse(witness, ViolationKind::TimeOrder, "has stamps that go back in time");
+                let sole_source = claimant(!is_sorted(&report.ticks[..REPORT_PATH.len() - 1]));
+                accuse(sole_source, ViolationKind::TimeOrder, "has stamps that go back in time");
             }
         }
     }

@@ -1,10 +1,10 @@
-//! The order table: a lane for each strategy and epoch, a row of 88 bytes for each order.
+//! The order table: a partition for each strategy and epoch, a row of 88 bytes for each order.
 //!
 //! The index of a row is its order's sequence, so the join is an index operation, not a search,
-//! with equal cost for the first order and the last. A lane grows as its orders appear, up to a
-//! limit from the size of the logs: a run that plans 2^60 orders and stamped ten costs ten rows. A
-//! restarted strategy has a lane for each epoch, also found by index; later lanes start small and
-//! double.
+//! with equal cost for the first order and the last. A partition grows as its orders appear, up to
+//! a limit from the size of the logs: a run that plans 2^60 orders and stamped ten costs ten rows.
+//! A restarted strategy has a partition for each epoch, also found by index; later partitions start
+//! small and double.
 
 use super::hand_offs::{ReturnOrder, SubmitOrder};
 use super::row::{ExchangeStamps, OrderRow};
@@ -15,17 +15,17 @@ use protocol::wire::OrderId;
 const CHUNK: u64 = 4096;
 /// Rows of a later epoch are allocated in powers of two from this on.
 const LATER_CHUNK: u64 = 16;
-/// Rows that a lane may have beyond the capacity of its strategy's log: for orders whose other
+/// Rows that a partition may have beyond the capacity of its strategy's log: for orders whose other
 /// stamps are lost.
 const SPARE_ROWS: u64 = 4096;
 
 /// The table of one strategy incarnation's orders, by sequence.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct Partition {
     pub strategy: StrategyIndex,
     pub epoch: u16,
     /// The strategy's log is untrusted: its stamps are never violations.
-    pub is_excused: bool,
+    pub is_untrusted: bool,
     /// The strategy misbehaved by the record, so that the engine's stamps of its orders may be
     /// invalid as well.
     pub is_hostile: bool,
@@ -41,10 +41,10 @@ pub(super) struct Lane {
     pub returns: ReturnOrder,
 }
 
-impl Lane {
-    fn new(strategy: StrategyIndex, epoch: u16, bounds: &LaneBounds) -> Self {
-        let LaneBounds { is_excused, is_hostile, .. } = *bounds;
-        Self { strategy, epoch, is_excused, is_hostile, ..Self::default() }
+impl Partition {
+    fn new(strategy: StrategyIndex, epoch: u16, bounds: &PartitionBounds) -> Self {
+        let PartitionBounds { is_untrusted, is_hostile, .. } = *bounds;
+        Self { strategy, epoch, is_untrusted, is_hostile, ..Self::default() }
     }
 
     /// Returns the instrument of the order with this sequence, according to its gateway's log.
@@ -124,111 +124,112 @@ pub(super) enum MissingRow {
 
 /// The limits of the memory for one strategy's orders in the merged table.
 #[derive(Clone, Debug)]
-pub(super) struct LaneBounds {
+pub(super) struct PartitionBounds {
     pub rows: u64,
-    /// Maximum rows in all lanes of later epochs together.
+    /// Maximum rows in all partitions of later epochs together.
     pub later_rows: u64,
     pub last_epoch: u16,
-    pub is_excused: bool,
+    pub is_untrusted: bool,
     /// Whether the engine's stamps of its orders are untrusted as well.
     pub is_hostile: bool,
 }
 
-impl LaneBounds {
+impl PartitionBounds {
     /// Computes the limits from planned orders, records in the strategy's log and last epoch. No
     /// more rows than planned, and no more than records, plus a margin for orders with lost stamps.
     /// Memory use follows the size of the files.
-    pub fn new(planned: u64, records: u64, last_epoch: u16, is_excused: bool) -> Self {
-        // A lane that doubles is at most twice as long as necessary.
+    pub fn new(planned: u64, records: u64, last_epoch: u16, is_untrusted: bool) -> Self {
+        // A partition that doubles is at most twice as long as necessary.
         let rows = records.saturating_mul(2).saturating_add(SPARE_ROWS);
         let later_rows = rows.saturating_add(u64::from(last_epoch) * LATER_CHUNK);
-        Self { rows: planned.min(rows), later_rows, last_epoch, is_excused, is_hostile: is_excused }
+        Self { rows: planned.min(rows), later_rows, last_epoch, is_untrusted, is_hostile: is_untrusted }
     }
 }
 
-/// The lanes of one strategy from epoch 1 on.
+/// The partitions of one strategy from epoch 1 on.
 #[derive(Debug)]
 struct LaterEpochs {
-    bounds: LaneBounds,
-    /// Index among all lanes, by epoch − 1; 0 (the first strategy's first lane) if it does not
-    /// exist yet.
-    lane_indices: Vec<u32>,
+    bounds: PartitionBounds,
+    /// Index among all partitions, by epoch − 1; 0 (the first strategy's first partition) if it
+    /// does not exist yet.
+    partition_indices: Vec<u32>,
 }
 
 /// The merged table of a run's orders, by strategy and incarnation, with a row of stamps for each.
-/// Lanes of epoch 0 are at their strategy's index.
+/// Partitions of epoch 0 are at their strategy's index.
 #[derive(Debug)]
 pub(super) struct OrderTable {
-    pub lanes: Vec<Lane>,
+    pub partitions: Vec<Partition>,
     later: Vec<LaterEpochs>,
 }
 
 const BLOCK: usize = 1 << 12;
 
 impl OrderTable {
-    pub fn new(bounds: Vec<LaneBounds>) -> Self {
-        let lane =
-            |(strategy, bounds): (usize, &LaneBounds)| Lane::new(StrategyIndex(strategy as u16), 0, bounds);
-        let lanes = bounds.iter().enumerate().map(lane).collect();
+    pub fn new(bounds: Vec<PartitionBounds>) -> Self {
+        let partition = |(strategy, bounds): (usize, &PartitionBounds)| {
+            Partition::new(StrategyIndex(strategy as u16), 0, bounds)
+        };
+        let partitions = bounds.iter().enumerate().map(partition).collect();
         let later =
-            bounds.into_iter().map(|bounds| LaterEpochs { bounds, lane_indices: Vec::new() }).collect();
-        Self { lanes, later }
+            bounds.into_iter().map(|bounds| LaterEpochs { bounds, partition_indices: Vec::new() }).collect();
+        Self { partitions, later }
     }
 
     /// Returns the orders of an incarnation, given one of its order ids, with a row for that order.
     #[inline]
-    pub fn lane(&mut self, id: OrderId) -> Result<&mut Lane, MissingRow> {
-        let mut lane_index = id.strategy().as_usize();
-        if lane_index >= self.later.len() {
+    pub fn partition(&mut self, id: OrderId) -> Result<&mut Partition, MissingRow> {
+        let mut partition_index = id.strategy().as_usize();
+        if partition_index >= self.later.len() {
             return Err(MissingRow::Strategy);
         }
         if id.epoch() > 0 {
-            lane_index = self.later_lane_index(id)?;
+            partition_index = self.later_partition_index(id)?;
         }
-        if id.sequence() >= self.lanes[lane_index].rows.len() as u64 {
-            self.grow(lane_index, id.sequence())?;
+        if id.sequence() >= self.partitions[partition_index].rows.len() as u64 {
+            self.grow(partition_index, id.sequence())?;
         }
-        Ok(&mut self.lanes[lane_index])
+        Ok(&mut self.partitions[partition_index])
     }
 
-    /// Returns the index of a later epoch's lane, created if new.
-    fn later_lane_index(&mut self, id: OrderId) -> Result<usize, MissingRow> {
-        let LaterEpochs { bounds, lane_indices } = &mut self.later[id.strategy().as_usize()];
+    /// Returns the index of a later epoch's partition, created if new.
+    fn later_partition_index(&mut self, id: OrderId) -> Result<usize, MissingRow> {
+        let LaterEpochs { bounds, partition_indices } = &mut self.later[id.strategy().as_usize()];
         let index = usize::from(id.epoch()) - 1;
-        match lane_indices.get(index) {
-            Some(lane_index) if *lane_index > 0 => return Ok(*lane_index as usize),
+        match partition_indices.get(index) {
+            Some(partition_index) if *partition_index > 0 => return Ok(*partition_index as usize),
             _ if id.epoch() > bounds.last_epoch => return Err(MissingRow::Epoch),
-            // Checked here and not when it grows, so that an impossible order creates no lane.
+            // Checked here and not when it grows, so that an impossible order creates no partition.
             _ if id.sequence() >= bounds.rows => return Err(MissingRow::Limit),
             _ => {}
         }
-        if lane_indices.len() <= index {
-            lane_indices.resize(index + 1, 0);
+        if partition_indices.len() <= index {
+            partition_indices.resize(index + 1, 0);
         }
-        // There are at most as many lanes as strategies and epochs: 20 bits.
-        lane_indices[index] = self.lanes.len() as u32;
-        self.lanes.push(Lane::new(id.strategy(), id.epoch(), bounds));
-        Ok(self.lanes.len() - 1)
+        // There are at most as many partitions as strategies and epochs: 20 bits.
+        partition_indices[index] = self.partitions.len() as u32;
+        self.partitions.push(Partition::new(id.strategy(), id.epoch(), bounds));
+        Ok(self.partitions.len() - 1)
     }
 
     #[cold]
-    fn grow(&mut self, lane_index: usize, sequence: u64) -> Result<(), MissingRow> {
-        let lane = &mut self.lanes[lane_index];
-        let bounds = &mut self.later[lane.strategy.as_usize()].bounds;
+    fn grow(&mut self, partition_index: usize, sequence: u64) -> Result<(), MissingRow> {
+        let partition = &mut self.partitions[partition_index];
+        let bounds = &mut self.later[partition.strategy.as_usize()].bounds;
         if sequence >= bounds.rows {
             return Err(MissingRow::Limit);
         }
-        let is_later = lane.epoch > 0;
+        let is_later = partition.epoch > 0;
         let target_rows = match is_later {
             false => (sequence + 1).next_multiple_of(CHUNK),
             true => (sequence + 1).next_power_of_two().max(LATER_CHUNK),
         };
-        let more = target_rows.min(bounds.rows) - lane.rows.len() as u64;
+        let more = target_rows.min(bounds.rows) - partition.rows.len() as u64;
         if is_later && more > bounds.later_rows {
             return Err(MissingRow::Limit);
         }
-        let len = lane.rows.len() + more as usize;
-        resize(&mut lane.rows, len)?;
+        let len = partition.rows.len() + more as usize;
+        resize(&mut partition.rows, len)?;
         if is_later {
             bounds.later_rows -= more;
         }
@@ -236,46 +237,48 @@ impl OrderTable {
     }
 
     /// Returns the orders of an incarnation, if any of its stamps was found.
-    pub fn lane_of(&self, strategy: StrategyIndex, epoch: u16) -> Option<&Lane> {
+    pub fn partition_of(&self, strategy: StrategyIndex, epoch: u16) -> Option<&Partition> {
         let first = strategy.as_usize();
         match epoch.checked_sub(1) {
-            None if first < self.later.len() => self.lanes.get(first),
+            None if first < self.later.len() => self.partitions.get(first),
             None => None,
             Some(index) => {
-                let lane_index = *self.later.get(first)?.lane_indices.get(usize::from(index))? as usize;
-                if lane_index == 0 { None } else { self.lanes.get(lane_index) }
+                let partition_index =
+                    *self.later.get(first)?.partition_indices.get(usize::from(index))? as usize;
+                if partition_index == 0 { None } else { self.partitions.get(partition_index) }
             }
         }
     }
 
     /// Marks a strategy as untrusted: rows of its orders may be incomplete.
-    pub fn excuse(&mut self, strategy: StrategyIndex) {
+    pub fn distrust(&mut self, strategy: StrategyIndex) {
         if let Some(later) = self.later.get_mut(strategy.as_usize()) {
-            later.bounds.is_excused = true;
+            later.bounds.is_untrusted = true;
         }
-        for lane in self.lanes.iter_mut().filter(|lane| lane.strategy == strategy) {
-            lane.is_excused = true;
-            lane.rows.iter_mut().for_each(OrderRow::clear_measured);
+        for partition in self.partitions.iter_mut().filter(|partition| partition.strategy == strategy) {
+            partition.is_untrusted = true;
+            partition.rows.iter_mut().for_each(OrderRow::clear_measured);
         }
     }
 
     /// Returns the last incarnation of a strategy of which any stamp was found.
     pub fn newest_epoch(&self, strategy: StrategyIndex) -> u16 {
-        self.later.get(strategy.as_usize()).map_or(0, |later| later.lane_indices.len() as u16)
+        self.later.get(strategy.as_usize()).map_or(0, |later| later.partition_indices.len() as u16)
     }
 
     pub fn row(&self, id: OrderId) -> Option<&OrderRow> {
-        self.lane_of(id.strategy(), id.epoch())?.rows.get(usize::try_from(id.sequence()).ok()?)
+        self.partition_of(id.strategy(), id.epoch())?.rows.get(usize::try_from(id.sequence()).ok()?)
     }
 
     pub fn at_exchange(&self, id: OrderId) -> ExchangeStamps {
-        let lane = self.lane_of(id.strategy(), id.epoch());
-        lane.map_or_else(ExchangeStamps::default, |lane| lane.at_exchange(id.sequence()))
+        let partition = self.partition_of(id.strategy(), id.epoch());
+        partition.map_or_else(ExchangeStamps::default, |partition| partition.at_exchange(id.sequence()))
     }
 
     /// Returns the instrument of an order by its gateway's log; 0 if that has none.
     pub fn instrument(&self, id: OrderId) -> u16 {
-        self.lane_of(id.strategy(), id.epoch()).map_or(0, |lane| lane.instrument(id.sequence()))
+        self.partition_of(id.strategy(), id.epoch())
+            .map_or(0, |partition| partition.instrument(id.sequence()))
     }
 
     pub fn rows(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
@@ -284,18 +287,18 @@ impl OrderTable {
 
     /// Iterates over the rows of one strategy's orders, without touching those of others.
     pub fn rows_of(&self, strategy: StrategyIndex) -> impl Iterator<Item = (OrderId, &OrderRow)> {
-        let lanes = self.lanes.iter().filter(move |lane| lane.strategy == strategy);
-        lanes.flat_map(blocks_of).flat_map(block_rows)
+        let partitions = self.partitions.iter().filter(move |partition| partition.strategy == strategy);
+        partitions.flat_map(blocks_of).flat_map(block_rows)
     }
 
     /// Iterates over the rows of stamps in blocks, each with the id of its first order.
     pub fn blocks(&self) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
-        self.lanes.iter().flat_map(blocks_of)
+        self.partitions.iter().flat_map(blocks_of)
     }
 }
 
-fn blocks_of(lane: &Lane) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
-    lane.rows.chunks(BLOCK).zip(0..).map(|(rows, number)| (lane.id(number * BLOCK as u64), rows))
+fn blocks_of(partition: &Partition) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
+    partition.rows.chunks(BLOCK).zip(0..).map(|(rows, number)| (partition.id(number * BLOCK as u64), rows))
 }
 
 fn block_rows((first, rows): (OrderId, &[OrderRow])) -> impl Iterator<Item = (OrderId, &OrderRow)> {
@@ -311,11 +314,11 @@ mod tests {
     const LAST: usize = MAX_EPOCH as usize;
 
     fn table(planned: u64, records: u64, last_epoch: u16) -> OrderTable {
-        OrderTable::new(vec![LaneBounds::new(planned, records, last_epoch, false); 2])
+        OrderTable::new(vec![PartitionBounds::new(planned, records, last_epoch, false); 2])
     }
 
     fn rows(table: &OrderTable) -> usize {
-        table.lanes.iter().map(|lane| lane.rows.len()).sum()
+        table.partitions.iter().map(|partition| partition.rows.len()).sum()
     }
 
     #[test]
@@ -323,14 +326,17 @@ mod tests {
         let mut table = table(1_000_000, 6 * LAST as u64, MAX_EPOCH);
         for epoch in 1..=MAX_EPOCH {
             for sequence in 0..2 {
-                table.lane(OrderId::new(1, epoch, sequence)).unwrap();
+                table.partition(OrderId::new(1, epoch, sequence)).unwrap();
             }
         }
-        assert_eq!((table.lanes.len(), rows(&table)), (2 + LAST, LAST * LATER_CHUNK as usize));
-        let lane = table.lane(OrderId::new(1, 7, 20)).unwrap();
-        assert_eq!((lane.epoch, lane.rows.len()), (7, 32));
-        assert_eq!(table.lane_of(StrategyIndex(1), MAX_EPOCH).unwrap().epoch, MAX_EPOCH);
-        assert!(table.lane_of(StrategyIndex(0), 1).is_none() && table.lane_of(StrategyIndex(2), 0).is_none());
+        assert_eq!((table.partitions.len(), rows(&table)), (2 + LAST, LAST * LATER_CHUNK as usize));
+        let partition = table.partition(OrderId::new(1, 7, 20)).unwrap();
+        assert_eq!((partition.epoch, partition.rows.len()), (7, 32));
+        assert_eq!(table.partition_of(StrategyIndex(1), MAX_EPOCH).unwrap().epoch, MAX_EPOCH);
+        assert!(
+            table.partition_of(StrategyIndex(0), 1).is_none()
+                && table.partition_of(StrategyIndex(2), 0).is_none()
+        );
         assert_eq!(
             (table.newest_epoch(StrategyIndex(1)), table.newest_epoch(StrategyIndex(0))),
             (MAX_EPOCH, 0)
@@ -341,7 +347,7 @@ mod tests {
     fn impossible_orders_have_no_row() {
         let mut table = table(100, 1_000, 3);
         let mut error_for =
-            |strategy, epoch, sequence| table.lane(OrderId::new(strategy, epoch, sequence)).err();
+            |strategy, epoch, sequence| table.partition(OrderId::new(strategy, epoch, sequence)).err();
         assert_eq!(error_for(2, 0, 0), Some(MissingRow::Strategy));
         assert_eq!(error_for(1, 4, 0), Some(MissingRow::Epoch));
         assert_eq!(
@@ -349,7 +355,7 @@ mod tests {
             (Some(MissingRow::Limit), Some(MissingRow::Limit))
         );
         assert_eq!((error_for(1, 3, 99), error_for(1, 0, 99)), (None, None));
-        assert_eq!(table.lanes.len(), 3);
+        assert_eq!(table.partitions.len(), 3);
     }
 
     #[test]
@@ -357,7 +363,7 @@ mod tests {
         let mut table = table(u64::MAX, 5_000, MAX_EPOCH);
         let refused = (0..5_000u64).filter(|number| {
             let id = OrderId::new(0, 1 + (number % LAST as u64) as u16, number * 7_919 % 14_000);
-            table.lane(id).is_err()
+            table.partition(id).is_err()
         });
         assert!(refused.count() > 4_000);
         assert!(rows(&table) as u64 <= 5_000 * 2 + SPARE_ROWS + LAST as u64 * LATER_CHUNK);

@@ -126,15 +126,15 @@ impl Violations {
 pub struct Findings(BTreeMap<Option<StrategyIndex>, Violations>);
 
 impl Findings {
-    /// Counts one violation that depends only on the stamps of the strategy `witness`.
+    /// Counts one violation that depends only on the stamps of the strategy `sole_source`.
     #[cold]
     pub fn add(
         &mut self,
-        witness: Option<StrategyIndex>,
+        sole_source: Option<StrategyIndex>,
         kind: ViolationKind,
         example: impl FnOnce() -> String,
     ) {
-        self.0.entry(witness).or_default().add(kind, example);
+        self.0.entry(sole_source).or_default().add(kind, example);
     }
 
     /// Returns the violations that do not rest on a strategy's word, for more to be added.
@@ -144,7 +144,7 @@ impl Findings {
 
     /// Iterates over the strategies whose stamps contradict the engine's, with the violations.
     pub fn accused(&self) -> impl Iterator<Item = (StrategyIndex, &Violations)> {
-        self.0.iter().filter_map(|(witness, violations)| Some(((*witness)?, violations)))
+        self.0.iter().filter_map(|(sole_source, violations)| Some(((*sole_source)?, violations)))
     }
 
     /// Removes the violations that depend only on one strategy's stamps.

@@ -255,7 +255,7 @@ impl RunOutline {
     }
 
     /// Returns `true` if the run is complete and valid, so that it counts in comparisons.
-    pub const fn is_sound(&self) -> bool {
+    pub const fn is_usable(&self) -> bool {
         self.complete && self.valid
     }
 

@@ -62,14 +62,14 @@ pub fn kept_pairs_decide(kept: usize, all: usize) -> bool {
     kept >= MIN_PAIRS && kept as f64 >= MIN_KEPT_SHARE * all as f64
 }
 
-/// Pairs the sound runs of A and B by schedule and host, in the order in which they were made.
+/// Pairs the usable runs of A and B by schedule and host, in the order in which they were made.
 pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a> {
     let mut found = RunPairing::default();
     let mut by_hash: BTreeMap<&str, Vec<&RunOutline>> = BTreeMap::new();
     for run in b.iter().rev() {
         by_hash.entry(&run.schedule_hash).or_default().push(run);
     }
-    let (mut unsound, mut in_between, mut matched) = (0, 0, 0);
+    let (mut unusable, mut in_between, mut matched) = (0, 0, 0);
     // The first run of A whose counterparts are all on other hosts, and one of those.
     let mut split_across_hosts: Vec<(&RunOutline, &RunOutline)> = Vec::new();
     for left in a {
@@ -80,16 +80,16 @@ pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a>
         };
         let right = waiting.remove(right);
         matched += 1;
-        let is_sound = left.is_sound() && right.is_sound();
-        found.all.extend(is_sound.then_some([left, right]));
+        let is_usable = left.is_usable() && right.is_usable();
+        found.all.extend(is_usable.then_some([left, right]));
         // The levels of one run had the same cores at the same time.
         if left.run_id() != right.run_id() && (has_moved(left) || has_moved(right)) {
             in_between += 1;
-        } else if is_sound {
+        } else if is_usable {
             found.a.push(left);
             found.b.push(right);
         } else {
-            unsound += 1;
+            unusable += 1;
         }
     }
     let are_same = !found.a.is_empty() && found.a.iter().zip(&found.b).all(|(a, b)| a.run == b.run);
@@ -113,8 +113,8 @@ pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a>
         found.reasons.push("other schedule: no run of A played the orders of a run of B".into());
     } else if found.a.is_empty() && in_between == 0 && matched > 0 {
         found.reasons.push(format!("invalid: none of {matched} pairs is complete and valid"));
-    } else if unsound > 0 {
-        found.caveats.push(format!("{unsound} of {matched} pairs left out: not complete or not valid"));
+    } else if unusable > 0 {
+        found.caveats.push(format!("{unusable} of {matched} pairs left out: not complete or not valid"));
     }
     if in_between > 0 {
         let out = "pairs left out: the core-to-core floor changed during a run";
@@ -265,7 +265,7 @@ pub(super) fn can_repeats_mend(why: &str) -> bool {
 
 /// Reason against comparing runs with themselves.
 const SAME_RUNS: &str = "A and B are the same runs: what was measured once cannot differ from itself";
-/// Reason without a difference although every pair is sound.
+/// Reason without a difference although every pair is usable.
 pub(super) const NO_SHARED_PLACEMENT: &str =
     "the machine moved its cores: too few runs of A and B had the same core-to-core floor; repeat more";
 /// Reason without a difference over several hosts.

@@ -3,7 +3,7 @@
 //! An incident's window has a few hundred orders. The time before and the time after have enough
 //! for every percentile.
 
-use super::figures::{Distribution, MeasureSeries, rt_venue};
+use super::figures::{Distribution, MeasureSeries, engine_ticks};
 use crate::merge::MergedRun;
 use crate::record::RunRecord;
 use protocol::index::StrategyIndex;
@@ -30,17 +30,18 @@ pub(super) fn measure(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64) 
     let faults: Vec<(StrategyIndex, FaultTime)> = faults.collect();
     let with_fault: BTreeSet<StrategyIndex> = faults.iter().map(|(strategy, _)| *strategy).collect();
     let incidents = record.incidents.iter().filter(|incident| with_fault.contains(&incident.strategy));
-    let seen = incidents.map(|incident| incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns));
+    let first_effects =
+        incidents.map(|incident| incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns));
     let planned = faults.iter().filter_map(|(_, when)| match when {
         FaultTime::At { ns } => Some(*ns),
         FaultTime::Push { .. } => None,
     });
-    let first_ns = seen.min().or_else(|| planned.min())?;
+    let first_ns = first_effects.min().or_else(|| planned.min())?;
     let first = record.clock.start_ticks.saturating_add((first_ns as f64 / record.plan.ns_per_tick) as u64);
     let (mut before, mut after) = (MeasureSeries::default(), MeasureSeries::default());
     for (_, row) in merged.measured().filter(|(id, _)| !with_fault.contains(&id.strategy())) {
         let side = if row.ended() < first { &mut before } else { &mut after };
-        side.record(rt_venue(row), ns_per_tick);
+        side.record(engine_ticks(row), ns_per_tick);
     }
     Some(AroundFault { before: before.distribution(ns_per_tick), after: after.distribution(ns_per_tick) })
 }

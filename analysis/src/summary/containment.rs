@@ -5,7 +5,7 @@
 //! had returned before the first incident began.
 
 use super::figures::{
-    Distribution, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P999, quantile, rt_venue, to_ns,
+    Distribution, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P999, engine_ticks, quantile, to_ns,
 };
 use super::incident_windows::IncidentWindows;
 use crate::cpu_shortage::CpuShortage;
@@ -122,7 +122,7 @@ pub(super) fn summarize(
         (MeasureSeries::default(), MeasureSeries::default(), MeasureSeries::default());
     let mut touched: Vec<Vec<u64>> = vec![Vec::new(); record.incidents.len()];
     for (id, row) in merged.measured() {
-        let ticks = rt_venue(row);
+        let ticks = engine_ticks(row);
         if windows.is_before_all(row) {
             before.record(ticks, ns_per_tick);
             continue;

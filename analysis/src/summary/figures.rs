@@ -221,7 +221,7 @@ impl LevelSeries {
         let mut levels: Vec<Self> = isolation.places().map(new).collect();
         for (id, row) in merged.measured().filter(|(id, row)| merged.is_counted(*id, row)) {
             let own = &mut levels[isolation.place_of(id.strategy())];
-            own.record(Measure::RtVenue, rt_venue(row), ns_per_tick);
+            own.record(Measure::RtVenue, engine_ticks(row), ns_per_tick);
             if let (Some(due), Some(from_due)) = (row.at(Point::Due), from_due(row)) {
                 own.record(Measure::RtVenueFromDue, from_due, ns_per_tick);
                 own.record(Measure::SendLag, row.began().saturating_sub(due), ns_per_tick);
@@ -288,7 +288,7 @@ impl Figures {
     /// has a bit for each measured order of the merge.
     pub fn record_stall_free(&mut self, merged: &MergedRun, untouched: &BitSet) {
         self.has_stall_free = true;
-        self.record_untouched(merged, untouched, Measure::StallFree, |row| Some(rt_venue(row)));
+        self.record_untouched(merged, untouched, Measure::StallFree, |row| Some(engine_ticks(row)));
     }
 
     /// Adds the samples of orders that no steal affected. `untouched` has a bit for each measured
@@ -327,12 +327,12 @@ impl Figures {
         }
         let round_trip = row.round_trip();
         debug_assert!(sum == round_trip || !row.has_all_stamps(), "stages sum to the round trip");
-        let rt_venue = rt_venue(row);
+        let engine_ticks = engine_ticks(row);
         self.record(Measure::RoundTrip, round_trip);
-        self.record(Measure::RtVenue, rt_venue);
+        self.record(Measure::RtVenue, engine_ticks);
         if let Some(due) = row.at(Point::Due) {
             let slip = row.began().saturating_sub(due);
-            self.record(Measure::RtVenueFromDue, rt_venue.saturating_add(slip));
+            self.record(Measure::RtVenueFromDue, engine_ticks.saturating_add(slip));
             self.record(Measure::SendLag, slip);
         }
         if let (Some(release), Some(done)) = (row.at(Point::Release), row.at(Point::GatewayDone)) {
@@ -392,7 +392,7 @@ impl Figures {
 
 /// Returns the time that the engine itself added to an order (rt_venue), in ticks.
 #[inline]
-pub(crate) fn rt_venue(row: &OrderRow) -> u64 {
+pub(crate) fn engine_ticks(row: &OrderRow) -> u64 {
     let venue = |stage: &Stage| stage.info().location == StageLocation::Venue;
     let at_venue: u64 = Stage::ALL.into_iter().filter(venue).filter_map(|stage| row.stage(stage)).sum();
     let round_trip = row.round_trip();
@@ -402,7 +402,7 @@ pub(crate) fn rt_venue(row: &OrderRow) -> u64 {
 /// Returns `rt_venue` from the due time of an order on, in ticks; `None` if it was not due.
 fn from_due(row: &OrderRow) -> Option<u64> {
     let slip = row.began().saturating_sub(row.at(Point::Due)?);
-    Some(rt_venue(row).saturating_add(slip))
+    Some(engine_ticks(row).saturating_add(slip))
 }
 
 /// Returns the exact quantile of values; `None` if there are fewer than `needed`. Reorders the

@@ -4,7 +4,7 @@
 //! other thread as long as t1 stays before the engine's t2 and t8 after its t7. These stamps cannot
 //! be verified, but the influence of one strategy on the pool can be shown.
 
-use super::figures::{Figures, Measure, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P99, rt_venue};
+use super::figures::{Figures, Measure, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P99, engine_ticks};
 use crate::merge::MergedRun;
 use crate::numbers::duration;
 use hdrhistogram::Histogram;
@@ -70,18 +70,18 @@ pub(super) fn leave_one_out(
     for strategy in StrategyIndex::first(strategies) {
         let mut own = MEASURES.map(|_| MeasureSeries::default());
         for (_, row) in merged.orders_of(strategy).filter(|(id, row)| merged.is_counted(*id, row)) {
-            let ticks = [row.stage(Stage::Submit), row.stage(Stage::Return), Some(rt_venue(row))];
+            let ticks = [row.stage(Stage::Submit), row.stage(Stage::Return), Some(engine_ticks(row))];
             for (series, ticks) in own.iter_mut().zip(ticks) {
                 ticks.into_iter().for_each(|ticks| series.record(ticks, ns_per_tick));
             }
         }
-        let [submit, returned, rt_venue] = [0, 1, 2].map(|at| (pooled[at], own[at].histogram()));
-        let orders = rt_venue.1.len();
-        if orders == rt_venue.0.len() {
+        let [submit, returned, engine] = [0, 1, 2].map(|at| (pooled[at], own[at].histogram()));
+        let orders = engine.1.len();
+        if orders == engine.0.len() {
             return Vec::new();
         }
         let without = |(pool, own)| PooledPercentiles::without(pool, own);
-        let (submit, returned, rt_venue) = (without(submit), without(returned), without(rt_venue));
+        let (submit, returned, rt_venue) = (without(submit), without(returned), without(engine));
         if orders > 0 {
             all.push(LeaveOneOut { strategy, orders, submit, returned, rt_venue });
         }

@@ -1,7 +1,7 @@
 //! The lives of strategies: their incarnations one after the other, with the kind, the time and the
 //! orders of each.
 
-use super::figures::{Distribution, rt_venue};
+use super::figures::{Distribution, engine_ticks};
 use super::strategies::distribution;
 use crate::merge::{MergedRun, OrderEnd};
 use crate::record::{Addition, EndByOperator, Incident, RunRecord};
@@ -39,7 +39,7 @@ pub struct LifeSummary {
 struct LifeOrders {
     sent: u64,
     returned: u64,
-    rt_venue: Vec<u64>,
+    engine_ticks: Vec<u64>,
 }
 
 /// Returns the lives of strategies that had more than one or were added by an operator, by strategy
@@ -55,7 +55,7 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
             life.sent += u64::from(row.has(Point::StrategySend));
             life.returned += u64::from(OrderEnd::from_points(row.points(), false) == OrderEnd::Returned);
             if merged.is_past_warm_up(row) {
-                life.rt_venue.push(rt_venue(row));
+                life.engine_ticks.push(engine_ticks(row));
             }
         }
     }
@@ -63,7 +63,7 @@ pub(super) fn summarize(record: &RunRecord, merged: &MergedRun, ns_per_tick: f64
     for life in &mut lives {
         let mut found = orders.remove(&(life.strategy, life.epoch)).unwrap_or_default();
         (life.sent, life.returned) = (found.sent, found.returned);
-        life.rt_venue = distribution(&mut found.rt_venue, ns_per_tick);
+        life.rt_venue = distribution(&mut found.engine_ticks, ns_per_tick);
     }
     lives
 }

@@ -1,7 +1,7 @@
 //! Breakdown of the orders around a percentile of rt_venue by stage. Unlike the percentiles of the
 //! stages, these means add up, since they are of the same orders.
 
-use super::figures::{Figures, Measure, rt_venue, to_ns};
+use super::figures::{Figures, Measure, engine_ticks, to_ns};
 use crate::merge::MergedRun;
 use protocol::flow::Stage;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub(super) fn summarize(merged: &MergedRun, figures: &Figures, ns_per_tick: f64)
         let mut sums = vec![0u128; stages.len()];
         let (mut orders, mut total) = (0u64, 0u128);
         for (_, row) in merged.measured().filter(|(id, row)| merged.is_counted(*id, row)) {
-            let order_ticks = rt_venue(row);
+            let order_ticks = engine_ticks(row);
             if !(from_ns..=to_ns_).contains(&to_ns(order_ticks, ns_per_tick)) {
                 continue;
             }

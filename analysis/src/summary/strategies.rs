@@ -1,7 +1,7 @@
 //! Summary of each strategy, in runs with several kinds or levels, or external programs: latency
 //! of its orders, resources of its process, and causes of its slowest orders.
 
-use super::figures::{Distribution, quantile, rt_venue, to_ns};
+use super::figures::{Distribution, engine_ticks, quantile, to_ns};
 use super::threads::ThreadSummary;
 use crate::cause::{Cause, NanosByCause};
 use crate::merge::MergedRun;
@@ -77,7 +77,7 @@ impl StrategyTail {
 #[derive(Default)]
 struct StrategyTimes {
     sent: u64,
-    rt_venue: Vec<u64>,
+    engine_ticks: Vec<u64>,
     send_lag: Vec<u64>,
     tick_to_trade: Vec<u64>,
 }
@@ -119,7 +119,7 @@ pub(super) fn summarize(
         if !merged.is_past_warm_up(row) {
             continue;
         }
-        times.rt_venue.push(rt_venue(row));
+        times.engine_ticks.push(engine_ticks(row));
         times.send_lag.extend(row.at(Point::Due).map(|due| row.began().saturating_sub(due)));
         let written = merged.trigger(id).and_then(|trigger| trigger.written);
         times.tick_to_trade.extend(written.map(|written| row.began().saturating_sub(written)));
@@ -131,7 +131,7 @@ pub(super) fn summarize(
             kind: trading.strategy_kind(strategy).to_owned(),
             level: Some(plan.isolation.of(strategy)),
             sent: times.sent,
-            rt_venue: distribution(&mut times.rt_venue, ns_per_tick),
+            rt_venue: distribution(&mut times.engine_ticks, ns_per_tick),
             send_lag: distribution(&mut times.send_lag, ns_per_tick),
             tick_to_trade: distribution(&mut times.tick_to_trade, ns_per_tick),
             gaps: thread.map_or(0, |thread| thread.gaps),

@@ -16,7 +16,7 @@ pub(super) fn unfired_faults(record: &RunRecord, merged: &MergedRun, ns_per_tick
     let start = record.clock.start_ticks;
     let last = merged.measured().map(|(_, row)| row.ended()).max().unwrap_or(start);
     let end_ns = super::figures::to_ns(last.saturating_sub(start), ns_per_tick);
-    let injections = record.strikes.iter().copied().chain(repeat(None));
+    let injections = record.fault_injections.iter().copied().chain(repeat(None));
     let unfired = |(fault, injections): (&Fault, Option<u64>)| {
         let Fault { kind, target, when, .. } = fault;
         let why = match injections {

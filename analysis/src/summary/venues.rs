@@ -9,7 +9,7 @@
 //! another's order     t1 ─ t4 ······ t5 ─ t8    affected: in the engine during the fault
 //! ```
 
-use super::figures::{Distribution, MeasureSeries, rt_venue, to_ns};
+use super::figures::{Distribution, MeasureSeries, engine_ticks, to_ns};
 use crate::merge::MergedRun;
 use crate::record::RunRecord;
 use protocol::index::{GatewayIndex, VenueIndex};
@@ -108,9 +108,9 @@ fn incident(
                 last_stuck = t5.max(last_stuck);
             }
         } else if !is_faulty && t8 < from {
-            others_before.record(rt_venue(row), ns_per_tick);
+            others_before.record(engine_ticks(row), ns_per_tick);
         } else if !is_faulty && ((t1 < until && t4 >= from) || t5 < until) {
-            others_during.record(rt_venue(row), ns_per_tick);
+            others_during.record(engine_ticks(row), ns_per_tick);
         }
     }
     let ns = |ticks: u64| to_ns(ticks, ns_per_tick);

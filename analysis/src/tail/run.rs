@@ -234,9 +234,9 @@ fn explain(traces: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, wor
     };
     let values = select_ranks(&[of(traces.count, 0), of(free, 1)].concat(), traces.longest, |visit| {
         for trace in traces.iter(None) {
-            visit(0, trace.rt_venue);
+            visit(0, trace.engine_ticks);
             if !touched.get(trace.order as usize) {
-                visit(1, trace.rt_venue);
+                visit(1, trace.engine_ticks);
             }
         }
     });

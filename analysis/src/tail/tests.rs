@@ -385,10 +385,10 @@ proptest! {
 
     #[test]
     fn arbitrary_spans_do_not_panic(
-        ends in prop::collection::vec((0_u64..1_000, 0_u64..1_000, 0_u16..3, 0_u16..3, prop::option::of(0_u8..2)), 1..40),
+        inputs in prop::collection::vec((0_u64..1_000, 0_u64..1_000, 0_u16..3, 0_u16..3, prop::option::of(0_u8..2)), 1..40),
         gaps in prop::collection::vec((0_u64..1_200, 0_u64..u64::MAX, 0_u8..16), 0..6),
     ) {
-        let mut passages: Vec<StageSpan> = (0..).zip(&ends).map(|(order, (a, b, sender, receiver, stage))| StageSpan {
+        let mut passages: Vec<StageSpan> = (0..).zip(&inputs).map(|(order, (a, b, sender, receiver, stage))| StageSpan {
             order, stage: *stage, from: *a.min(b), to: *a.max(b), sender: *sender, receiver: *receiver,
         }).collect();
         passages.sort_by_key(|passage| passage.to);

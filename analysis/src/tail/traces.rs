@@ -8,7 +8,7 @@ use super::StageSpan;
 use crate::merge::{MergedRun, OrderRow};
 use crate::radix_select::{BitSet, select_nth_pair, select_ranks};
 use crate::record::RunRecord;
-use crate::summary::figures::rt_venue;
+use crate::summary::figures::engine_ticks;
 use protocol::flow::{PATH, Stage, StageLocation};
 use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Plan, Role};
@@ -59,7 +59,7 @@ pub(super) struct OrderTrace<'a> {
     pub row: &'a OrderRow,
     /// Threads of its stamps.
     pub threads: [u16; PATH.len()],
-    pub rt_venue: u64,
+    pub engine_ticks: u64,
     /// Index among the merge's measured orders, from 0.
     pub measured_index: u32,
 }
@@ -70,7 +70,7 @@ pub(super) type SlownessRank = (Reverse<u64>, u64, u64);
 impl OrderTrace<'_> {
     /// Returns the sort key that puts slower orders first.
     pub fn rank(&self) -> SlownessRank {
-        (Reverse(self.rt_venue), self.row.began(), self.id.word())
+        (Reverse(self.engine_ticks), self.row.began(), self.id.word())
     }
 
     /// Returns the span that ends with a stamp; for the first stamp, the wait since the due time.
@@ -208,7 +208,7 @@ impl<'a> OrderTraces<'a> {
             id,
             row,
             threads,
-            rt_venue: rt_venue(row),
+            engine_ticks: engine_ticks(row),
             measured_index: index,
         })
     }
@@ -234,13 +234,13 @@ impl<'a> OrderTraces<'a> {
         let all = if strategy.is_none() { self.count } else { self.iter(strategy).count() as u64 };
         let rank = all.checked_sub(count).filter(|_| count > 0)?;
         let for_each_value = |visit: &mut dyn FnMut(usize, u64)| {
-            self.iter(strategy).for_each(|trace| visit(0, trace.rt_venue))
+            self.iter(strategy).for_each(|trace| visit(0, trace.engine_ticks))
         };
         let took = *select_ranks(&[(0, rank)], self.longest, for_each_value).first()?;
-        let slower = self.iter(strategy).filter(|trace| trace.rt_venue > took).count() as u64;
+        let slower = self.iter(strategy).filter(|trace| trace.engine_ticks > took).count() as u64;
         let index = count.checked_sub(slower)?.checked_sub(1)?;
         let equal = |visit: &mut dyn FnMut([u64; 2])| {
-            let equal = self.iter(strategy).filter(|trace| trace.rt_venue == took);
+            let equal = self.iter(strategy).filter(|trace| trace.engine_ticks == took);
             equal.for_each(|trace| visit([trace.row.began(), trace.id.word()]));
         };
         let [began, id] = select_nth_pair(index, MAX_KEPT, equal)?;
@@ -270,19 +270,19 @@ impl<'a> OrderTraces<'a> {
                 let (first, last) = block.time;
                 first <= last && slot(first) < part.end && slot(last) >= part.start
             };
-            let mut ends: [Vec<StageSpan>; PATH.len()] = Default::default();
+            let mut spans: [Vec<StageSpan>; PATH.len()] = Default::default();
             for trace in self.blocks.iter().filter(has).flat_map(|block| self.block_traces(block)) {
-                for (stamp, (ends, at)) in ends.iter_mut().zip(trace.row.stamps()).enumerate() {
+                for (stamp, (spans, at)) in spans.iter_mut().zip(trace.row.stamps()).enumerate() {
                     if part.contains(&slot(at)) {
-                        ends.push(trace.span(stamp));
+                        spans.push(trace.span(stamp));
                     }
                 }
             }
-            let mut ends = ends.concat();
+            let mut spans = spans.concat();
             // Each stamp ascends with the orders: a sort that detects such runs is fast. It is
             // stable, so an order's spans that end at one time stay in path order.
-            ends.sort_by_key(|span| (span.to, span.order));
-            ends
+            spans.sort_by_key(|span| (span.to, span.order));
+            spans
         })
     }
 }

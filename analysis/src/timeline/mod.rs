@@ -21,7 +21,7 @@ pub use stalls::Stall;
 use crate::document::Document;
 use crate::merge::{MergedRun, OrderRow};
 use crate::record::RunRecord;
-use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, quantile, rt_venue, to_ns};
+use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, engine_ticks, quantile, to_ns};
 use crate::summary::{Figures, Measure, ns_per_tick};
 use protocol::flow::{Stage, StageLocation};
 use protocol::stamps::Point;
@@ -112,19 +112,19 @@ impl Timeline {
             }
             count[bucket] += 1;
         }
-        let ends = running_sum(&count);
+        let group_ends = running_sum(&count);
         let mut next: Vec<usize> =
-            ends.iter().zip(&count).map(|(end, count)| end - *count as usize).collect();
-        let mut sorted = vec![0; ends.last().copied().unwrap_or(0)];
+            group_ends.iter().zip(&count).map(|(end, count)| end - *count as usize).collect();
+        let mut sorted = vec![0; group_ends.last().copied().unwrap_or(0)];
         for (_, row) in merged.measured() {
             let slot = &mut next[index(row)];
-            sorted[*slot] = rt_venue(row);
+            sorted[*slot] = engine_ticks(row);
             *slot += 1;
         }
 
         let ns = |ticks: u64| to_ns(ticks, ns_per_tick);
         let (mut p50_ns, mut max_ns) = (Vec::new(), Vec::new());
-        for (end, count) in ends.iter().zip(&count) {
+        for (end, count) in group_ends.iter().zip(&count) {
             let bucket = &mut sorted[end - *count as usize..*end];
             max_ns.push(bucket.iter().max().copied().map(ns));
             p50_ns.push(quantile(bucket, 0.5, SAMPLES_FOR_P50 as usize).map(ns));
@@ -132,7 +132,7 @@ impl Timeline {
         let p99_every = buckets_for_p99(count.len(), sorted.len() as u64);
         let mut from = 0;
         let mut p99_ns = Vec::new();
-        for group in ends.chunks(p99_every) {
+        for group in group_ends.chunks(p99_every) {
             let to = group.last().copied().unwrap_or(from);
             p99_ns.push(quantile(&mut sorted[from..to], 0.99, SAMPLES_FOR_P99 as usize).map(ns));
             from = to;

@@ -76,15 +76,15 @@ impl Samples {
     }
 
     /// Records a frame to the other host: `sent` by this host's clock, `seen` by the other's.
-    pub fn record_outbound(&mut self, sent: u64, seen: u64) {
-        if let Some((index, bound)) = self.bucket(sent, seen) {
+    pub fn record_outbound(&mut self, sent: u64, received: u64) {
+        if let Some((index, bound)) = self.bucket(sent, received) {
             self.upper_bounds.keep(index, bound, |new, old| new < old);
         }
     }
 
     /// Records a frame from the other host: `sent` by the other host's clock, `seen` by this one's.
-    pub fn record_inbound(&mut self, sent: u64, seen: u64) {
-        if let Some((index, bound)) = self.bucket(seen, sent) {
+    pub fn record_inbound(&mut self, sent: u64, received: u64) {
+        if let Some((index, bound)) = self.bucket(received, sent) {
             self.lower_bounds.keep(index, bound, |new, old| new > old);
         }
     }

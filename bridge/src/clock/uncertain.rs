@@ -67,8 +67,8 @@ pub fn quantile(values: &[UncertainNs], share: f64) -> Option<UncertainNs> {
     }
     let rank = ((values.len() as f64 * share).ceil() as usize).clamp(1, values.len()) - 1;
     let at_rank = |end: fn(&UncertainNs) -> i128| {
-        let mut ends: Vec<i128> = values.iter().map(end).collect();
-        *ends.select_nth_unstable(rank).1
+        let mut values: Vec<i128> = values.iter().map(end).collect();
+        *values.select_nth_unstable(rank).1
     };
     let (low, high) = (at_rank(|known| known.bounds().0), at_rank(|known| known.bounds().1));
     let middle = low.midpoint(high);

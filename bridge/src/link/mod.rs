@@ -111,13 +111,13 @@ pub enum DeliveryOutcome {
     Unknown,
 }
 
-/// The times of a delivered message by both hosts' clocks. All but `seen` are unverified.
+/// The times of a delivered message by both hosts' clocks. All but `received` are unverified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// Time at which the message was sent, by the peer's clock.
     pub sent: u64,
-    /// Time at which the message was seen, by this host's clock.
-    pub seen: u64,
+    /// Time at which the message was received, by this host's clock.
+    pub received: u64,
     /// An echo of a frame of this side: of the message that this one refers to, or of any.
     pub about: Option<Echo>,
 }

@@ -109,7 +109,7 @@ impl Link {
             return;
         }
         self.taken = frame.sequence.max(self.taken);
-        let delivery = Delivery { sent: frame.sent, seen: now, about: frame.echo };
+        let delivery = Delivery { sent: frame.sent, received: now, about: frame.echo };
         self.events.push_back(Event::Message(frame.words, delivery));
     }
 
@@ -117,11 +117,12 @@ impl Link {
     fn on_clock(&mut self, frame: &Frame, now: u64) {
         self.clocks.record_inbound(frame.sent, now);
         if let Some(echo) = frame.echo.filter(|echo| echo.sent <= now) {
-            self.clocks.record_outbound(echo.sent, echo.seen);
+            self.clocks.record_outbound(echo.sent, echo.received);
         }
-        let transit = |echo: &Echo| i128::from(echo.seen) - i128::from(echo.sent);
-        let seen = Echo { sent: frame.sent, seen: now };
-        self.echo = Some(self.echo.filter(|quickest| transit(quickest) <= transit(&seen)).unwrap_or(seen));
+        let transit = |echo: &Echo| i128::from(echo.received) - i128::from(echo.sent);
+        let received = Echo { sent: frame.sent, received: now };
+        self.echo =
+            Some(self.echo.filter(|quickest| transit(quickest) <= transit(&received)).unwrap_or(received));
     }
 
     fn on_end(&mut self) {

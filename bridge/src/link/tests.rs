@@ -252,13 +252,13 @@ proptest! {
         for side in 0..2 {
             let mut simulation = run(seed, &CALM, 60, None);
             let link = &mut simulation.links[side];
-            for (kind, session, (sequence, taken, sent, seen), words, later) in &frames {
+            for (kind, session, (sequence, taken, sent, received), words, later) in &frames {
                 let kind = [FrameKind::Hello, FrameKind::Welcome, FrameKind::Heartbeat, FrameKind::Data, FrameKind::End][usize::from(*kind)];
                 let talk = ControlFields { ask: words[0] % 3, of: words[1] % 3, taken: Some(words[2] % 9), epoch: 1, received_end: words[3] % 2 == 1 };
                 let words = if kind == FrameKind::Data { *words } else { talk.to_words() };
                 let from = link.side.other();
                 let attempt = (link.attempt + taken % 4).saturating_sub(2);
-                let echo = Some(Echo { sent: *sent, seen: *seen });
+                let echo = Some(Echo { sent: *sent, received: *received });
                 let (sequence, taken) = (link.taken + sequence, taken % 3);
                 let frame = Frame { kind, from, run: RUN, session: *session, attempt, sequence, taken, sent: *sent, echo, words };
                 simulation.now += later;

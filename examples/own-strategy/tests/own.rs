@@ -155,8 +155,9 @@ fn a_killed_ones_orders_are_cancelled_between_their_reports() {
             let count = |what: &str| summary["orders"][what].as_u64().unwrap();
             assert_eq!(summary["incidents"].as_array().unwrap().len(), 1, "{summary:#}");
             assert_eq!(summary["containment"]["lost_of_survivors"], 0);
-            let ends: u64 = ["returned", "rejected", "cancelled", "orphaned", "lost"].map(count).iter().sum();
-            assert_eq!(count("sent"), ends, "{}", summary["orders"]);
+            let ended: u64 =
+                ["returned", "rejected", "cancelled", "orphaned", "lost"].map(count).iter().sum();
+            assert_eq!(count("sent"), ended, "{}", summary["orders"]);
             // Two behind the first of every order of the other one.
             let of_the_other = summary["plan"]["workload"]["trading"]["orders"][0].as_u64().unwrap();
             assert!(count("further_reports") >= 2 * of_the_other, "{}", summary["orders"]);

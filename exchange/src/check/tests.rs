@@ -23,7 +23,7 @@ fn book() -> Exchange {
     ] {
         exchange.apply(Command::New(order), &mut Vec::new());
     }
-    exchange.check().expect("sound");
+    exchange.check().expect("consistent");
     exchange
 }
 

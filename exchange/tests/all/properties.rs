@@ -56,7 +56,7 @@ proptest! {
 /// of event, rejection and cancel.
 #[test]
 fn engine_agrees_with_naive_over_long_histories() {
-    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut event_counts: BTreeMap<String, usize> = BTreeMap::new();
     for seed in 0..12 {
         let setting = Setting::of_history(seed);
         let (mut numbers, mut source) = (Seeded(seed), CommandSource::new(&setting));
@@ -74,13 +74,13 @@ fn engine_agrees_with_naive_over_long_histories() {
                     Event::Uncrossed { volume, .. } => format!("uncrossed {}", *volume > 0),
                     other => format!("{other:?}").split(' ').next().unwrap().to_owned(),
                 };
-                *seen.entry(name).or_default() += 1;
+                *event_counts.entry(name).or_default() += 1;
             }
         }
         assert!(pair.trades() > 200, "seed {seed}: only {} trades", pair.trades());
     }
-    let fewest = seen.values().min().unwrap();
-    assert!(seen.len() == 26 && *fewest >= 10, "counts of events: {seen:#?}");
+    let fewest = event_counts.values().min().unwrap();
+    assert!(event_counts.len() == 26 && *fewest >= 10, "counts of events: {event_counts:#?}");
 }
 
 #[global_allocator]

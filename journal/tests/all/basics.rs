@@ -49,11 +49,11 @@ fn reader_follows_live_and_sees_each_record_once() {
         scope.spawn(|| {
             let mut reader = Reader::open(folder.path(), None).unwrap();
             ready.wait();
-            let mut seen = 0;
-            while seen < 3000 {
+            let mut received = 0;
+            while received < 3000 {
                 while let Some(record) = reader.next_record().unwrap() {
-                    seen += 1;
-                    assert_eq!((record.sequence, record.payload), (seen, &payload(seen)[..]));
+                    received += 1;
+                    assert_eq!((record.sequence, record.payload), (received, &payload(received)[..]));
                 }
             }
         });

@@ -153,18 +153,22 @@ impl RecordedLog {
 fn any_subset_of_unsynced_blocks_recovers() {
     let (runs, random_images) = if is_slow() { (40, 3500) } else { (3, 1800) };
     let mut images = 0;
-    let mut ends = std::collections::BTreeSet::new();
+    let mut outcomes = std::collections::BTreeSet::new();
     for run in 0..runs {
         // Few records, then enough for several segments.
         for unsynced in [40, 400] {
             let recorded = record(60 + 17 * run, unsynced);
             images += recorded.check_subsets(random_images, recorded.durable, |result, _| {
-                ends.insert(result.unwrap());
+                outcomes.insert(result.unwrap());
             });
         }
     }
-    println!("{images} images of subsets, {} different ends", ends.len());
-    assert!(images >= runs * 2 * random_images && ends.len() > 30, "{images} images, {} ends", ends.len());
+    println!("{images} images of subsets, {} different ends", outcomes.len());
+    assert!(
+        images >= runs * 2 * random_images && outcomes.len() > 30,
+        "{images} images, {} ends",
+        outcomes.len()
+    );
 }
 
 #[test]

@@ -35,18 +35,18 @@ pub fn add(flags: &AddFlags) -> Result<ExitCode> {
     let kind = checked_kind("--strategy", &flags.strategy)?;
     let run = ActiveRunHandle::find(&flags.run)?;
     let slot = flags.slot.as_deref().map(|name| strategy_of(name, &run.plan)).transpose()?;
-    let strategy = check(&run, slot.map(StrategyIndex))?;
+    let strategy = check(&run, slot)?;
     check_level(&run.plan, strategy, flags.isolation.as_deref())?;
-    check_program(&run.plan, strategy.0, "--strategy", &kind)?;
+    check_program(&run.plan, strategy, "--strategy", &kind)?;
     let limits = limits_of(strategy, &flags.limits)?;
     for LimitSetting { scope, control, value } in &limits {
         let command = Command::SetLimit { scope: *scope, control: control.code(), value: *value };
         give(&run, command, "", &format!("--limits {control}"))?;
     }
-    let (began, before) = (Instant::now(), run.incarnation(strategy.0).epoch);
+    let (began, before) = (Instant::now(), run.incarnation(strategy).epoch);
     let name = Role::Strategy(strategy).to_string();
     give(&run, Command::AddStrategy { strategy }, &kind, &name)?;
-    let start = wait_for_incarnation(&run, strategy.0, before);
+    let start = wait_for_incarnation(&run, strategy, before);
     let added = AddedStrategy { strategy, kind, limits, start, took: began.elapsed() };
     let mut out = output::stdout();
     if flags.json {
@@ -75,7 +75,7 @@ fn check(run: &ActiveRunHandle, slot: Option<StrategyIndex>) -> Result<StrategyI
     }
     let trading = plan.trading();
     let is_process = |strategy: &StrategyIndex| plan.isolation.of(*strategy) != Isolation::Thread;
-    let is_free = |strategy: &StrategyIndex| is_process(strategy) && run.incarnation(strategy.0).fenced;
+    let is_free = |strategy: &StrategyIndex| is_process(strategy) && run.incarnation(*strategy).fenced;
     match slot {
         Some(slot) if !is_process(&slot) => {
             let why = "is a thread of the engine's process, and none is added to a running process";
@@ -220,10 +220,10 @@ mod tests {
     #[test]
     fn program_is_refused_in_sandbox() {
         let mut plan = plan();
-        assert_eq!(check_program(&plan, 1, "--strategy", "exec:sh"), Ok(()));
+        assert_eq!(check_program(&plan, StrategyIndex(1), "--strategy", "exec:sh"), Ok(()));
         plan.isolation = Isolation::Sandbox.into();
-        assert_eq!(check_program(&plan, 1, "--strategy", "maker"), Ok(()));
-        let error = check_program(&plan, 1, "--strategy", "exec:sh").unwrap_err();
+        assert_eq!(check_program(&plan, StrategyIndex(1), "--strategy", "maker"), Ok(()));
+        let error = check_program(&plan, StrategyIndex(1), "--strategy", "exec:sh").unwrap_err();
         assert!(error.0.contains("in which no program starts"), "{error}");
     }
 }

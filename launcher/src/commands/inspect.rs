@@ -1,13 +1,12 @@
 //! `launcher inspect`: the stamp records of a run or of one log, or the spacing of a recorded flow.
 
 use crate::cli::InspectFlags;
-use crate::{experiments, output, shelf};
+use crate::{experiments, output, saved_results};
 use analysis::document::Document;
 use analysis::inspect::{self, Format};
 use analysis::record::RunRecord;
 use analysis::spacing::{SpacingCollector, to_json};
 use anyhow::Result;
-use protocol::index::VenueIndex;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,7 +16,7 @@ pub fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
     if flags.spacing {
         return spacing(&flags.path, flags.json);
     }
-    let path = shelf::path_of(&flags.path)?;
+    let path = saved_results::path_of(&flags.path)?;
     experiments::check_is_run_folder(&path)?;
     if path.is_dir() && (flags.order.is_some() || flags.worst.is_some()) {
         experiments::check_has_orders(&RunRecord::read(&path)?, &path)?;
@@ -41,7 +40,7 @@ pub fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
 /// Prints the distribution of the time between two rows of a recorded flow.
 fn spacing(flow: &Path, json: bool) -> Result<ExitCode> {
     let mut collector = SpacingCollector::default();
-    read_times(flow, |venue, time_ns| collector.add(VenueIndex(venue), time_ns))?;
+    read_times(flow, |venue, time_ns| collector.add(venue, time_ns))?;
     let instruments = collector.finish();
     let mut out = output::stdout_while_read();
     if json {

@@ -20,7 +20,7 @@ use crate::output::{self, complain};
 use crate::runtime::run::Interrupted;
 use crate::runtime::signals;
 use crate::runtime::{container, reaper};
-use crate::{exports, shelf, simulate, watch};
+use crate::{exports, saved_results, simulate, watch};
 use analysis::document::{DocumentError, DocumentFault};
 use analysis::escape::single_line;
 use anyhow::{Context, Result};
@@ -61,8 +61,8 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Replace(flags) => replace::replace(&flags),
         Command::Add(flags) => add::add(&flags),
         Command::Limits(flags) => limits::limits(&flags),
-        Command::List(flags) => shelf::show(&flags),
-        Command::Delete(flags) => shelf::delete(&flags),
+        Command::List(flags) => saved_results::show(&flags),
+        Command::Delete(flags) => saved_results::delete(&flags),
         Command::Export(flags) => exports::export(&flags),
         Command::Completions(flags) => pages::completions(&flags),
         Command::Man(flags) => pages::man(&flags),

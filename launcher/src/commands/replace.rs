@@ -54,7 +54,7 @@ enum Fate {
 fn end(flags: &RetireFlags, successor: Option<String>) -> Result<ExitCode> {
     let run = ActiveRunHandle::find(&flags.run)?;
     let strategy = strategy_of(&flags.strategy, &run.plan)?;
-    let name = Role::Strategy(StrategyIndex(strategy)).to_string();
+    let name = Role::Strategy(strategy).to_string();
     check(&run, strategy, successor.is_some())?;
     check_program(&run.plan, strategy, "--with", successor.as_deref().unwrap_or_default())?;
     let began = Instant::now();
@@ -79,16 +79,13 @@ fn end(flags: &RetireFlags, successor: Option<String>) -> Result<ExitCode> {
 /// Sends the command, and once more to cancel what is still open after the time.
 fn give(
     run: &ActiveRunHandle,
-    strategy: u16,
+    strategy: StrategyIndex,
     successor: Option<&str>,
     flags: &RetireFlags,
 ) -> Result<(CommandAnswer, bool)> {
     let within = Duration::from_nanos(flags.within.0);
-    let command = |open_orders| Command::EndStrategy {
-        strategy: StrategyIndex(strategy),
-        open_orders,
-        is_replaced: successor.is_some(),
-    };
+    let command =
+        |open_orders| Command::EndStrategy { strategy, open_orders, is_replaced: successor.is_some() };
     let send = |open_orders| run.give_with(command(open_orders), successor.unwrap_or_default(), within);
     if flags.open_orders == OpenOrdersFlag::Drain {
         let (_, answer) = send(OpenOrders::Drain)?;
@@ -101,7 +98,7 @@ fn give(
 }
 
 /// Waits until the launcher has ended the strategy, or its successor runs.
-fn wait_for_launcher(run: &ActiveRunHandle, strategy: u16, before: u16, is_replaced: bool) -> Fate {
+fn wait_for_launcher(run: &ActiveRunHandle, strategy: StrategyIndex, before: u16, is_replaced: bool) -> Fate {
     if is_replaced {
         return match wait_for_incarnation(run, strategy, before) {
             IncarnationStart::Runs => Fate::Replaced,
@@ -131,7 +128,11 @@ pub(super) enum IncarnationStart {
 }
 
 /// Waits until an incarnation of a strategy runs that is later than the epoch `before`.
-pub(super) fn wait_for_incarnation(run: &ActiveRunHandle, strategy: u16, before: u16) -> IncarnationStart {
+pub(super) fn wait_for_incarnation(
+    run: &ActiveRunHandle,
+    strategy: StrategyIndex,
+    before: u16,
+) -> IncarnationStart {
     let (began, mut is_renewed) = (Instant::now(), false);
     while began.elapsed() < LAUNCHER_TIMEOUT && !run.is_over() {
         run.wake_launcher();
@@ -151,10 +152,10 @@ pub(super) fn wait_for_incarnation(run: &ActiveRunHandle, strategy: u16, before:
 }
 
 /// Returns the strategy that a user names: `2` or `strategy-2`.
-pub(super) fn strategy_of(name: &str, plan: &Plan) -> Result<u16, UsageError> {
+pub(super) fn strategy_of(name: &str, plan: &Plan) -> Result<StrategyIndex, UsageError> {
     let count = plan.trading().strategies;
     let number = name.strip_prefix("strategy-").unwrap_or(name).parse::<u16>();
-    number.ok().filter(|index| *index < count).ok_or_else(|| {
+    number.ok().filter(|index| *index < count).map(StrategyIndex).ok_or_else(|| {
         UsageError(format!(
             "{name}: no such strategy; the run has strategy-0 to strategy-{}",
             count.max(1) - 1
@@ -163,13 +164,13 @@ pub(super) fn strategy_of(name: &str, plan: &Plan) -> Result<u16, UsageError> {
 }
 
 /// Refuses what the run cannot do.
-fn check(run: &ActiveRunHandle, strategy: u16, is_replaced: bool) -> Result<(), UsageError> {
-    let (plan, name) = (&run.plan, Role::Strategy(StrategyIndex(strategy)));
+fn check(run: &ActiveRunHandle, strategy: StrategyIndex, is_replaced: bool) -> Result<(), UsageError> {
+    let (plan, name) = (&run.plan, Role::Strategy(strategy));
     if plan.on_death == OnDeath::Stop {
         let why = "ends when a strategy ends: start it with --on-death continue or restart";
         return Err(UsageError(format!("run {} {why}", plan.run)));
     }
-    if plan.isolation.of(StrategyIndex(strategy)) == Isolation::Thread {
+    if plan.isolation.of(strategy) == Isolation::Thread {
         let why = "is a thread of the engine's process, which cannot be ended alone: use --isolation process";
         return Err(UsageError(format!("{name} {why}")));
     }
@@ -182,8 +183,12 @@ fn check(run: &ActiveRunHandle, strategy: u16, is_replaced: bool) -> Result<(), 
 }
 
 /// Refuses a program as the kind of a strategy that cannot be one.
-pub(super) fn check_program(plan: &Plan, strategy: u16, flag: &str, kind: &str) -> Result<(), UsageError> {
-    let strategy = StrategyIndex(strategy);
+pub(super) fn check_program(
+    plan: &Plan,
+    strategy: StrategyIndex,
+    flag: &str,
+    kind: &str,
+) -> Result<(), UsageError> {
     if Trading::command_of(kind).is_none() {
         return Ok(());
     }

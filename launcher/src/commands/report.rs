@@ -6,7 +6,7 @@ use crate::experiments;
 use crate::output::{self, complain};
 use crate::runtime::progress::Progress;
 use crate::runtime::{gather, run};
-use crate::shelf;
+use crate::saved_results;
 use analysis::document::Document;
 use analysis::html::{self, HTML_FILE};
 use analysis::logfile::EXTENSION;
@@ -33,7 +33,7 @@ pub fn show(summary: &Summary, json: bool) -> Result<()> {
 
 /// Merges a run's logs again and prints its report, or writes its HTML page.
 pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
-    let folder = shelf::folder_of(&flags.run)?;
+    let folder = saved_results::folder_of(&flags.run)?;
     if let Some(file) = &flags.html {
         return report_html(&folder, file.as_deref());
     }
@@ -101,7 +101,8 @@ fn make_page(folder: &Path, file: &Path) -> Result<()> {
 /// Prints the path of a run's page and, on a terminal, opens it with xdg-open.
 pub fn open(flags: &OpenFlags) -> Result<ExitCode> {
     let is_latest = flags.folder == Path::new("latest") && !flags.folder.exists();
-    let folder = if is_latest { latest(Path::new("runs"))? } else { shelf::folder_of(&flags.folder)? };
+    let folder =
+        if is_latest { latest(Path::new("runs"))? } else { saved_results::folder_of(&flags.folder)? };
     let page = folder.join(HTML_FILE);
     let is_made = page.symlink_metadata().is_ok_and(|facts| facts.is_file());
     // An experiment may have continued: its page is written again each time.

@@ -11,7 +11,7 @@ use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::prepare::{Prepared, prepare};
 use crate::runtime::run::{self, FinishedRun, Interruption, Presentation};
 use crate::runtime::signals::{self, Signals};
-use crate::shelf;
+use crate::saved_results;
 use analysis::document::Document;
 use analysis::record::RunOutcome;
 use analysis::summary::Summary;
@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime};
 /// Runs the engine once or several times. The exit code is 1 if a run failed or is not valid.
 pub fn run(command: &RunCommand) -> Result<ExitCode> {
     let RunCommand { run: flags, remote, dry_run, quiet, baseline, fail_if_slower, .. } = command;
-    let baseline = baseline.as_deref().map(shelf::folder_of).transpose()?;
+    let baseline = baseline.as_deref().map(saved_results::folder_of).transpose()?;
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = crate::host::machine();

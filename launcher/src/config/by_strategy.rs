@@ -13,6 +13,7 @@ use analysis::units::{Bytes, Count, clip};
 use core::fmt::Debug;
 use core::marker::PhantomData;
 use core::ops::RangeInclusive;
+use protocol::index::StrategyIndex;
 use protocol::plan::thousandths;
 
 /// A quantity or name that each strategy can have.
@@ -35,21 +36,23 @@ pub trait StrategySetting: Clone + Copy + Debug + PartialEq + Eq + Send + Sync +
 
 /// The values of a setting, each of one strategy or of all (`None`), in the order of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ByStrategy<S: StrategySetting>(pub Vec<(Option<u16>, S::Value)>, PhantomData<S>);
+pub struct ByStrategy<S: StrategySetting>(pub Vec<(Option<StrategyIndex>, S::Value)>, PhantomData<S>);
 
 impl<S: StrategySetting> ByStrategy<S> {
     /// Returns the value of a strategy: the last one that names it, else the last one for all.
-    pub fn of(&self, strategy: u16) -> Option<&S::Value> {
-        let last = |of: Option<u16>| self.0.iter().rfind(|(named, _)| *named == of).map(|(_, value)| value);
+    pub fn of(&self, strategy: StrategyIndex) -> Option<&S::Value> {
+        let last = |of: Option<StrategyIndex>| {
+            self.0.iter().rfind(|(named, _)| *named == of).map(|(_, value)| value)
+        };
         last(Some(strategy)).or_else(|| last(None))
     }
 
     /// Returns the strategies that are named.
-    pub fn named(&self) -> impl Iterator<Item = u16> + '_ {
+    pub fn named(&self) -> impl Iterator<Item = StrategyIndex> + '_ {
         self.0.iter().filter_map(|(strategy, _)| *strategy)
     }
 
-    fn item(text: &str) -> Result<(Option<u16>, S::Value), String> {
+    fn item(text: &str) -> Result<(Option<StrategyIndex>, S::Value), String> {
         let wrong = |what: String| {
             format!("{:?}: {what}; write {} or strategy-1={}", clip(text), S::EXAMPLE, S::EXAMPLE)
         };
@@ -68,7 +71,7 @@ impl<S: StrategySetting> ByStrategy<S> {
         let is_number = |text: &&str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let index = digits.filter(is_number).and_then(|digits| digits.parse().ok());
         let index: u16 = index.ok_or_else(|| wrong(format!("{:?} is not a strategy", clip(name))))?;
-        Ok((Some(index), S::parse(value.trim()).map_err(wrong)?))
+        Ok((Some(StrategyIndex(index)), S::parse(value.trim()).map_err(wrong)?))
     }
 }
 
@@ -84,7 +87,7 @@ impl<S: StrategySetting> SettingValue for ByStrategy<S> {
         Ok(Self(items, PhantomData))
     }
     fn text(&self) -> String {
-        let item = |(strategy, value): &(Option<u16>, S::Value)| match strategy {
+        let item = |(strategy, value): &(Option<StrategyIndex>, S::Value)| match strategy {
             Some(strategy) => format!("strategy-{strategy}={}", S::text(value)),
             None => S::text(value),
         };
@@ -203,14 +206,17 @@ mod tests {
     fn value_of_strategy_overrides_that_of_all() {
         let memory =
             ByStrategy::<MemoryLimit>::parse("strategy-2=2GiB, 512MiB; strategy-3.memory=1GiB").unwrap();
-        let of = [0, 2, 3].map(|strategy| memory.of(strategy).map(|bytes| bytes >> 20));
+        let of = [0, 2, 3].map(StrategyIndex).map(|strategy| memory.of(strategy).map(|bytes| bytes >> 20));
         assert_eq!(of, [Some(512), Some(2048), Some(1024)]);
-        assert_eq!(memory.named().collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(memory.named().collect::<Vec<_>>(), [2, 3].map(StrategyIndex));
         assert_eq!(ByStrategy::parse(&memory.text()), Ok(memory.clone()));
         let later = memory.merge(ByStrategy::parse("strategy-2=64MiB; 32MiB").unwrap());
-        assert_eq!([0, 2].map(|strategy| later.of(strategy).map(|bytes| bytes >> 20)), [Some(32), Some(64)]);
+        assert_eq!(
+            [0, 2].map(StrategyIndex).map(|strategy| later.of(strategy).map(|bytes| bytes >> 20)),
+            [Some(32), Some(64)]
+        );
         let only = ByStrategy::<CpuLimit>::parse("strategy-1=0.25").unwrap();
-        assert_eq!((only.of(0), only.of(1)), (None, Some(&250)));
+        assert_eq!((only.of(StrategyIndex(0)), only.of(StrategyIndex(1))), (None, Some(&250)));
     }
 
     #[test]

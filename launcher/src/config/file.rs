@@ -46,14 +46,14 @@ impl Settings {
 
     fn from_entries(entries: &[ConfigEntry]) -> Result<Settings, ConfigError> {
         let mut settings = Settings::default();
-        let mut seen = Vec::new();
+        let mut known_keys = Vec::new();
         for ConfigEntry { key, key_at, values, is_list: has_list, value_at } in entries {
             let found = Setting::find(&key.trim_start_matches("--").replace('-', "_"));
             let Setting { key, is_list, set, .. } = found.ok_or_else(|| (unknown(key), *key_at))?;
-            if seen.contains(key) {
+            if known_keys.contains(key) {
                 return Err((format!("duplicate key {key}: it stands here twice; leave one out"), *key_at));
             }
-            seen.push(*key);
+            known_keys.push(*key);
             if *has_list && !is_list {
                 return Err((NESTED.into(), *value_at));
             }

@@ -37,7 +37,7 @@ use crate::config::{Common, Settings, UsageError};
 use crate::host::Machine;
 use crate::output::complain;
 use crate::runtime::run::FinishedRun;
-use crate::shelf;
+use crate::saved_results;
 use analysis::document::Document;
 use analysis::experiment::{Experiment, Figures, Kind};
 use analysis::record::RunRecord;
@@ -129,7 +129,9 @@ pub fn check_is_run_folder(folder: &Path) -> Result<(), UsageError> {
     };
     let what = if let Some(what) = what {
         what
-    } else if let Some(last) = shelf::list_results(folder).ok().and_then(|all| all.into_iter().next_back()) {
+    } else if let Some(last) =
+        saved_results::list_results(folder).ok().and_then(|all| all.into_iter().next_back())
+    {
         format!("a folder of results, not of a run: name one of them, for example {}", last.folder)
     } else {
         return Ok(());

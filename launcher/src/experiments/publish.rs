@@ -48,7 +48,7 @@ pub fn publish(
     let (kind, program) = (record.kind, crate::output::program());
     let (made, planned) = (record.made().count(), record.rows.len());
     let resume = format!("{program} sweep --resume {} finishes the {kind}", folder.display());
-    let failed = runs.runs().filter(|run| !run.outline.is_sound() && !record.kind.entry().keeps_failures);
+    let failed = runs.runs().filter(|run| !run.outline.is_usable() && !record.kind.entry().keeps_failures);
     let failures = failed.map(|run| {
         let why = run.outline.reasons.first().map_or("no reason given", String::as_str);
         format!("{}: {why}", run.folder)

@@ -150,7 +150,7 @@ fn p999_ns(run: &RunOutline) -> Option<u64> {
 /// Why a run does not hold its rate; `None`: it does.
 fn loss(run: &RunOutline, bound_ns: u64) -> Option<String> {
     let share = run.achieved_per_s.zip(run.offered_per_s).map(|(achieved, offered)| achieved / offered);
-    if !run.is_sound() {
+    if !run.is_usable() {
         let why = run.reasons.first().map_or("no reason given", String::as_str);
         return Some(format!("the run failed: {why}"));
     }

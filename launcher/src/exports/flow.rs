@@ -66,9 +66,9 @@ fn sent_orders(record: &RunRecord, schedule: &Schedule, merged: &MergedRun) -> V
         places[step.strategy.as_usize()].push(place);
     }
     let mut orders = Vec::new();
-    for (strategy, places) in (0..).zip(&places) {
+    for (strategy, places) in StrategyIndex::first(u16::MAX).zip(&places) {
         let mut finder = EntryFinder::new(record, schedule, strategy);
-        for (_, row) in merged.orders_of(StrategyIndex(strategy)) {
+        for (_, row) in merged.orders_of(strategy) {
             if !row.has(Point::StrategySend) && !row.has(Point::OrchRecvSubmit) {
                 continue;
             }
@@ -96,7 +96,7 @@ struct EntryFinder {
 }
 
 impl EntryFinder {
-    fn new(record: &RunRecord, schedule: &Schedule, strategy: u16) -> Self {
+    fn new(record: &RunRecord, schedule: &Schedule, strategy: StrategyIndex) -> Self {
         let (start_ticks, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);
         Self {
             time: Timebase { start_ticks, ns_per_tick },

@@ -9,12 +9,12 @@ mod proto;
 use crate::config::UsageError;
 use crate::experiments::check_has_orders;
 use crate::output;
-use crate::shelf::folder_of;
+use crate::saved_results::folder_of;
 use analysis::document::Document;
-use analysis::experiment::bill::growth_picture;
 use analysis::experiment::disturb::disturbance_picture;
+use analysis::experiment::isolation_cost::growth_picture;
 use analysis::experiment::sweep::sweep_picture;
-use analysis::experiment::{Bill, Disturbances, Experiment, ExperimentRuns, Kind};
+use analysis::experiment::{Disturbances, Experiment, ExperimentRuns, IsolationCosts, Kind};
 use analysis::html::order_path;
 use analysis::merge;
 use analysis::record::RunRecord;
@@ -120,8 +120,8 @@ fn picture(folder: &Path) -> Result<String> {
             let drawn = sweep_picture(&ExperimentRuns::new(&experiment));
             return drawn.with_context(|| format!("--svg: {NO_LOADS}"));
         }
-        let bill =
-            Bill::from_runs(&ExperimentRuns::new(&experiment)).map_err(|why| anyhow!("--svg: {why}"))?;
+        let bill = IsolationCosts::from_runs(&ExperimentRuns::new(&experiment))
+            .map_err(|why| anyhow!("--svg: {why}"))?;
         return growth_picture(&bill).with_context(|| format!("--svg: {NO_CURVES}"));
     }
     let summary = Summary::read(folder)?;

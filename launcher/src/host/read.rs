@@ -132,15 +132,15 @@ fn allowed(root: &Path, cpuinfo: &str) -> Vec<u32> {
 /// Returns the groups of allowed cores by `members`, with at least `min` cores each; each core in
 /// one group.
 fn groups(allowed: &[u32], min_size: usize, members: impl Fn(u32) -> Option<Vec<u32>>) -> Vec<Vec<u32>> {
-    let mut seen = BTreeSet::new();
+    let mut visited = BTreeSet::new();
     let mut groups = Vec::new();
     for &core in allowed {
-        if seen.contains(&core) {
+        if visited.contains(&core) {
             continue;
         }
         let Some(group) = members(core) else { continue };
         let group: Vec<u32> =
-            group.into_iter().filter(|other| allowed.contains(other) && seen.insert(*other)).collect();
+            group.into_iter().filter(|other| allowed.contains(other) && visited.insert(*other)).collect();
         if group.len() >= min_size {
             groups.push(group);
         }

@@ -23,14 +23,14 @@ pub(super) fn of_strategies(settings: &Settings) -> Vec<StrategyResources> {
     // A value for all strategies is for those that have a process of their own.
     let own = |strategy| match levels.of(strategy) {
         Isolation::Thread => StrategyResources::NONE,
-        _ => of(strategy.0),
+        _ => of(strategy),
     };
     let all: Vec<StrategyResources> =
         StrategyIndex::first(settings.all_strategies().0 as u16).map(own).collect();
     if all.iter().all(|resources| *resources == StrategyResources::NONE) { Vec::new() } else { all }
 }
 
-fn value<S: StrategySetting>(setting: &Option<ByStrategy<S>>, strategy: u16) -> Option<&S::Value> {
+fn value<S: StrategySetting>(setting: &Option<ByStrategy<S>>, strategy: StrategyIndex) -> Option<&S::Value> {
     setting.as_ref()?.of(strategy)
 }
 
@@ -75,13 +75,13 @@ fn check_setting<S: StrategySetting>(setting: &Option<ByStrategy<S>>, plan: &Pla
         )));
     }
     for strategy in setting.named() {
-        if strategy >= strategies {
+        if strategy.0 >= strategies {
             return Err(UsageError(format!(
                 "--{name} strategy-{strategy}: the run has strategies 0 to {}",
                 strategies - 1
             )));
         }
-        if plan.isolation.of(StrategyIndex(strategy)) == Isolation::Thread {
+        if plan.isolation.of(strategy) == Isolation::Thread {
             return Err(UsageError(format!(
                 "--{name} strategy-{strategy}: it is a thread of the engine's process, which has no limit and no user of its own.\n\
                  Give it another level with --isolation, or leave it out of --{name}"

@@ -57,12 +57,12 @@ mod tests {
             [if rest.is_empty() { &allowed } else { rest }, &allowed, &allowed].map(<[u32]>::to_vec);
         let plans = [pinned_to(&[*last]), pinned_to(&allowed), pinned_to(&[])];
         // On a thread of its own, whose affinity is that of this one.
-        let seen = std::thread::spawn(move || {
+        let affinity = std::thread::spawn(move || {
             plans.map(|plan| {
                 let _guard = AffinityGuard::move_off(&plan);
                 pin::allowed_cores()
             })
         });
-        assert_eq!(seen.join().unwrap(), expected, "each guard has restored the affinity");
+        assert_eq!(affinity.join().unwrap(), expected, "each guard has restored the affinity");
     }
 }

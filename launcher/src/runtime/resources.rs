@@ -28,17 +28,17 @@ use system::start::StartConditions;
 pub fn settle(plan: &mut Plan, root: &Path, is_root: bool) -> Result<(), UsageError> {
     let levels = plan.isolation;
     let keepers = [MEMORY, CPU, PIDS].map(|controller| cgroups::keeper(root, controller));
-    for (strategy, resources) in (0..).zip(&mut plan.trading_mut().resources) {
+    for (strategy, resources) in StrategyIndex::first(u16::MAX).zip(&mut plan.trading_mut().resources) {
         if let Some(user) = &mut resources.user {
             *user = find_user(&user.name, is_root)?;
         }
-        settle_limits(strategy, levels.of(StrategyIndex(strategy)), resources, keepers)?;
+        settle_limits(strategy, levels.of(strategy), resources, keepers)?;
     }
     Ok(())
 }
 
 fn settle_limits(
-    strategy: u16,
+    strategy: StrategyIndex,
     level: Isolation,
     resources: &mut StrategyResources,
     [memory, cpu, pids]: [Option<LimitKeeper>; 3],

@@ -10,7 +10,7 @@ use protocol::commands::{
     self, COMMANDS_SEGMENT, Command, CommandAnswers, CommandEntry, CommandStatus, CommandWriter,
 };
 use protocol::control::{self, Control, ControlWriter};
-use protocol::index::VenueIndex;
+use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::launcher_watch::LAUNCHER;
 use protocol::plan::{Handle, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
@@ -288,9 +288,9 @@ impl Segments {
 
     /// Returns the commands of operators to end or to add a strategy that the engine has confirmed.
     pub fn changed_by_operators(&self) -> (Vec<OperatorEnd>, Vec<OperatorAddition>) {
-        let (mut ends, mut additions) = (Vec::new(), Vec::new());
+        let (mut removals, mut additions) = (Vec::new(), Vec::new());
         let (Some(channel), Some(answers)) = (&self.command_channel, &self.command_answers) else {
-            return (ends, additions);
+            return (removals, additions);
         };
         let answers = CommandAnswers::new(answers);
         for CommandEntry { number, ticks, command, .. } in commands::entries(channel) {
@@ -299,15 +299,15 @@ impl Segments {
             match command {
                 Some(Command::EndStrategy { strategy, is_replaced, .. }) if is_done() => {
                     let successor = is_replaced.then(text);
-                    ends.push(OperatorEnd { number, ticks, strategy: strategy.0, successor });
+                    removals.push(OperatorEnd { number, ticks, strategy, successor });
                 }
                 Some(Command::AddStrategy { strategy }) if is_done() => {
-                    additions.push(OperatorAddition { number, strategy: strategy.0, kind: text() });
+                    additions.push(OperatorAddition { number, strategy, kind: text() });
                 }
                 _ => {}
             }
         }
-        (ends, additions)
+        (removals, additions)
     }
 
     pub fn inherited_by(&self, process: &ProcessPlan) -> Vec<&File> {
@@ -375,7 +375,7 @@ fn fill(segment: &RunSegment, words: &AtomicWords, schedule: &Schedule) {
     let put = |(word, value): (&AtomicU64, u64)| word.store(value, Ordering::Relaxed);
     match segment.purpose {
         SegmentPurpose::Schedule(strategy) => {
-            let entries = schedule.words(strategy.0);
+            let entries = schedule.words(strategy);
             debug_assert_eq!(entries.len() * SCHEDULE_ENTRY_WORDS + HEADER_WORDS, words.len());
             words[HEADER_WORDS..].iter().zip(entries.iter().flatten().copied()).for_each(put);
         }
@@ -383,7 +383,10 @@ fn fill(segment: &RunSegment, words: &AtomicWords, schedule: &Schedule) {
             words[HEADER_WORDS..].iter().zip(schedule.replay_order().map(|turn| turn.word())).for_each(put);
         }
         SegmentPurpose::WriteTimes => {
-            words[HEADER_WORDS..].iter().zip(schedule.entries(0).map(|entry| entry.fire_ns)).for_each(put);
+            words[HEADER_WORDS..]
+                .iter()
+                .zip(schedule.entries(StrategyIndex(0)).map(|entry| entry.fire_ns))
+                .for_each(put);
         }
         _ => {}
     }

@@ -51,9 +51,9 @@ impl<'a> SharedMemory<'a> {
 
     /// Observes all that is in shared memory. Processes were observed before: what is read of a
     /// dead process is final.
-    pub fn observe(&self, supervisor: &Supervisor<'_>, clock: &impl Clock, seen: &mut Observations) {
+    pub fn observe(&self, supervisor: &Supervisor<'_>, clock: &impl Clock, observed: &mut Observations) {
         let plan = &self.segments.plan;
-        seen.threads.clear();
+        observed.threads.clear();
         for (words, planned) in self.segments.threads.iter().zip(&plan.threads) {
             let pulse = status::sample_liveness(words);
             // Read the clock after the pulse: the pulse cannot be later.
@@ -63,7 +63,7 @@ impl<'a> SharedMemory<'a> {
             // The first counter of each measured loop counts its events.
             let counters = || status::counters_of(words, &planned.roles, planned.roles[0]).labeled().next();
             let measured_events = if plan.is_trading() { None } else { counters() };
-            seen.threads.push(ThreadObservation {
+            observed.threads.push(ThreadObservation {
                 pulse,
                 ticks,
                 error,
@@ -75,13 +75,13 @@ impl<'a> SharedMemory<'a> {
             });
         }
         // In the direction of the orders: none that is counted before is missing after.
-        seen.strategies.clear();
-        seen.strategies.extend(StrategyIndex::first(plan.trading().strategies).map(|strategy| {
+        observed.strategies.clear();
+        observed.strategies.extend(StrategyIndex::first(plan.trading().strategies).map(|strategy| {
             let own = self.counters(Role::Strategy(strategy));
             let process = self.strategies[strategy.as_usize()];
-            let process = process.and_then(|process| seen.processes.get(process));
+            let process = process.and_then(|process| observed.processes.get(process));
             let has_exited = process.is_some_and(|process| process.exit.is_some());
-            let reads_headers = has_exited || supervisor.containment().is_inspected(strategy.0);
+            let reads_headers = has_exited || supervisor.containment().is_inspected(strategy);
             StrategyObservation {
                 sent: own.get(StrategyCounter::Sent),
                 returned: own.get(StrategyCounter::Returned),
@@ -90,10 +90,10 @@ impl<'a> SharedMemory<'a> {
                 forged_header: reads_headers.then(|| self.segments.headers.forged_by(strategy)).flatten(),
             }
         }));
-        (seen.ended_by_operators, seen.added_by_operators) = self.segments.changed_by_operators();
-        seen.engine = self.observe_engine();
-        seen.gateways.clear();
-        seen.gateways.extend(GatewayIndex::first(plan.trading().gateways()).map(|gateway| {
+        (observed.ended_by_operators, observed.added_by_operators) = self.segments.changed_by_operators();
+        observed.engine = self.observe_engine();
+        observed.gateways.clear();
+        observed.gateways.extend(GatewayIndex::first(plan.trading().gateways()).map(|gateway| {
             let own = self.counters(Role::Gateway(gateway));
             GatewayObservation {
                 received: own.get(GatewayCounter::Received),
@@ -101,13 +101,13 @@ impl<'a> SharedMemory<'a> {
                 repair: self.repairs.gateway_repair(gateway),
             }
         }));
-        seen.exchanges.clear();
-        seen.exchanges.extend(plan.trading().books().map(|venue| {
+        observed.exchanges.clear();
+        observed.exchanges.extend(plan.trading().books().map(|venue| {
             let own = self.counters(Role::Exchange(venue));
             let tape = self.segments.tapes.iter().find(|(of, _)| *of == venue);
             let is_open = |tape: TapeView| !tape.is_closed();
             ExchangeObservation {
-                venue: venue.0,
+                venue,
                 received: own.get(ExchangeCounter::Received),
                 recovery: self.recovery(
                     Role::Exchange(venue),
@@ -117,10 +117,10 @@ impl<'a> SharedMemory<'a> {
                 is_open: tape.and_then(|(_, tape)| TapeView::new(tape.clone())).is_some_and(is_open),
             }
         }));
-        seen.damage = self.repairs.damage();
-        seen.blocked_claim = self.repairs.blocked_claim();
+        observed.damage = self.repairs.damage();
+        observed.blocked_claim = self.repairs.blocked_claim();
         // After all was read.
-        seen.has_launcher_lost_memory = lost_memory::was_hit(self.segments);
+        observed.has_launcher_lost_memory = lost_memory::was_hit(self.segments);
     }
 
     /// Reads the state of a thread.

@@ -22,7 +22,7 @@ use crate::runtime::spawn::Processes;
 use crate::runtime::stuck::{CpuAccount, CpuSample, RunOwner, has_journal_thread_in_kernel};
 use crate::runtime::supervisor::actions::Action;
 use crate::runtime::supervisor::observations::{
-    ExitObservation, Observations, ProcessObservation, RunExcuses,
+    ExitObservation, Observations, ProcessObservation, StallExemptions,
 };
 use crate::runtime::supervisor::{
     BUSY_POLL_INTERVAL, DueTimes, SupervisionLimits, SupervisionRecord, Supervisor, TradingProgress,
@@ -53,7 +53,7 @@ struct SupervisedRun<'a> {
     proven_dead: Vec<bool>,
     failed_starts: Vec<Option<String>>,
     signals: &'a Signals,
-    seen: Observations,
+    observed: Observations,
     command_lock: CommandLockWatch,
     journal_locks: JournalLockWatch<'a>,
     /// Processes whose last incarnation has died of SIGBUS.
@@ -109,7 +109,7 @@ pub fn supervise(
         proven_dead: plan.processes.iter().map(|process| plan.is_spare(process)).collect(),
         failed_starts: vec![None; plan.processes.len()],
         signals: how.signals,
-        seen: Observations::default(),
+        observed: Observations::default(),
         command_lock: CommandLockWatch::new(plan),
         journal_locks: JournalLockWatch::new(&segments.journal_locks),
         victims: 0,
@@ -131,7 +131,7 @@ pub fn supervise(
     let outcome = loop {
         let now = run.observe(&supervisor);
         let mut actions = Vec::new();
-        supervisor.step(&run.seen, now, &mut actions);
+        supervisor.step(&run.observed, now, &mut actions);
         actions.into_iter().for_each(|action| run.perform(action));
         if let Some(outcome) = run.outcome.take() {
             break outcome;
@@ -144,12 +144,12 @@ pub fn supervise(
     }
     let SupervisedRun { processes, record, measured, limits, .. } = run;
     record.warnings.extend(limits.warnings());
-    let SupervisionRecord { incidents, role_restarts, outages, additions, strikes, warnings } =
+    let SupervisionRecord { incidents, role_restarts, outages, additions, fault_injections, warnings } =
         supervisor.into_record();
     record.warnings.extend(warnings);
     record.outcome = outcome;
     record.exits = processes.exits();
-    record.strikes = strikes;
+    record.fault_injections = fault_injections;
     (record.incidents, record.role_restarts, record.outages) = (incidents, role_restarts, outages);
     record.additions = additions;
     let cores: BTreeSet<u32> = plan.threads.iter().filter_map(|thread| thread.core).collect();
@@ -183,7 +183,7 @@ impl SupervisedRun<'_> {
     /// Records that the launcher itself failed: the run ends.
     fn fail(&mut self, result: Result<()>) {
         if let Err(error) = result {
-            self.seen.launcher_error.get_or_insert(format!("{error:#}"));
+            self.observed.launcher_error.get_or_insert(format!("{error:#}"));
         }
     }
 
@@ -208,10 +208,10 @@ impl SupervisedRun<'_> {
     fn observe(&mut self, supervisor: &Supervisor<'_>) -> u64 {
         let now = self.plan.clock.now();
         self.observe_processes(supervisor);
-        self.memory.observe(supervisor, &self.plan.clock, &mut self.seen);
+        self.memory.observe(supervisor, &self.plan.clock, &mut self.observed);
         self.observe_accounts(supervisor, now);
         let requests = self.signals.take_requests();
-        self.seen.termination_requests = self.seen.termination_requests.saturating_add(requests);
+        self.observed.termination_requests = self.observed.termination_requests.saturating_add(requests);
         if !supervisor.is_open() {
             self.note_ready_processes();
         }
@@ -224,11 +224,11 @@ impl SupervisedRun<'_> {
                 process.record_met_limit(|was_killed| self.limits.note_exit(index, was_killed));
             }
         }
-        self.seen.processes.clear();
+        self.observed.processes.clear();
         for (index, process) in self.processes.all.iter().enumerate() {
             let Some(process) = process else {
                 let failed_start = self.failed_starts[index].clone();
-                self.seen
+                self.observed
                     .processes
                     .push(ProcessObservation { failed_start, ..ProcessObservation::unstarted() });
                 continue;
@@ -248,11 +248,11 @@ impl SupervisedRun<'_> {
                     process.proof_of_death().map(|proof| proof.is_some()).context("cannot watch a process");
             }
             if let Err(error) = &proven {
-                self.seen.launcher_error.get_or_insert(format!("{error:#}"));
+                self.observed.launcher_error.get_or_insert(format!("{error:#}"));
             }
             self.proven_dead[index] = proven.unwrap_or(false);
             let is_dying = exit.is_none() && supervisor.containment().awaits_exit(index);
-            self.seen.processes.push(ProcessObservation {
+            self.observed.processes.push(ProcessObservation {
                 pid: process.pid(),
                 exit,
                 is_proven_dead: self.proven_dead[index],
@@ -263,28 +263,28 @@ impl SupervisedRun<'_> {
         let victims = self.processes.started().filter(|process| lost_memory::is_victim(process)).count();
         let is_new = victims > std::mem::replace(&mut self.victims, victims);
         let is_lost = || !lost_memory::lost_segments(self.memory.segments).is_empty();
-        self.seen.has_process_lost_memory |= is_new && is_lost();
+        self.observed.has_process_lost_memory |= is_new && is_lost();
         let failing = supervisor.failing_process();
-        self.seen.last_words =
+        self.observed.last_words =
             failing.and_then(|process| self.processes.all[process].as_ref()).map(Process::stderr_tail);
     }
 
     /// Asks the kernel about silent threads, and about all processes of a run without progress.
     fn observe_accounts(&mut self, supervisor: &Supervisor<'_>, now: u64) {
-        let (liveness, is_still) = (supervisor.liveness(), supervisor.needs_excuses(now));
+        let (liveness, is_still) = (supervisor.liveness(), supervisor.needs_exemptions(now));
         let running = |process: usize| {
             // Only of a process that still runs: its id may be reused otherwise.
             self.processes.all[process].as_ref().filter(|process| process.status.is_none()).map(Process::pid)
         };
         for (index, process) in self.plan.processes.iter().enumerate() {
-            // A debugger of an engine stops the whole run: only strategies are excused.
+            // A debugger of an engine stops the whole run: only strategies are exempt.
             let is_strategy = self.plan.roles_of(process).all(|role| matches!(role, Role::Strategy(_)));
             for thread in process.threads.iter().map(|thread| *thread as usize) {
                 let containment = supervisor.containment();
                 if containment.is_thread_down(thread) {
                     continue;
                 }
-                let found = &mut self.seen.threads[thread];
+                let found = &mut self.observed.threads[thread];
                 let is_silent = liveness.needs_cpu_account(thread, &found.pulse, now);
                 if containment.supervises_thread(thread) && (is_silent || found.state() >= ThreadState::Done)
                 {
@@ -309,14 +309,14 @@ impl SupervisedRun<'_> {
                 }
             }
         }
-        self.seen.excuses = is_still.then(|| {
+        self.observed.exemptions = is_still.then(|| {
             let all: Vec<(usize, u32)> =
                 (0..self.plan.processes.len()).filter_map(|index| Some((index, running(index)?))).collect();
             let writes = |(index, pid): &&(usize, u32)| {
                 has_journal(self.plan, *index) && has_journal_thread_in_kernel(*pid)
             };
             let account = |(_, pid): &(usize, u32)| Some((*pid, CpuAccount::of_process(*pid)?));
-            RunExcuses {
+            StallExemptions {
                 disk_writer: all.iter().find(writes).map(|(index, _)| *index),
                 accounts: supervisor
                     .needs_process_accounts(now)
@@ -329,7 +329,7 @@ impl SupervisedRun<'_> {
     fn note_ready_processes(&mut self) {
         for (planned, process) in self.plan.processes.iter().zip(&mut self.processes.all) {
             let Some(process) = process else { continue };
-            let is_there = |thread: &u32| self.seen.state(*thread as usize) >= ThreadState::Ready;
+            let is_there = |thread: &u32| self.observed.state(*thread as usize) >= ThreadState::Ready;
             if !process.account.is_ready() && planned.threads.iter().all(is_there) {
                 process.mark_ready();
                 self.misses.attach(self.plan, planned, process.pid());

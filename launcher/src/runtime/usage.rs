@@ -112,8 +112,8 @@ mod tests {
         account.record_status("VmHWM:\t  2048 kB\nRssShmem:\t  1024 kB\n");
         account.record_status("VmHWM:\t  4096 kB\nRssShmem:\t     0 kB\n");
         account.record_status("State:\tZ (zombie)\n");
-        let seen = account.usage();
-        assert_eq!((seen.peak_bytes, seen.shared_bytes), (Some(4 << 20), Some(1 << 20)));
+        let usage = account.usage();
+        assert_eq!((usage.peak_bytes, usage.shared_bytes), (Some(4 << 20), Some(1 << 20)));
     }
 
     #[test]
@@ -122,9 +122,9 @@ mod tests {
         let rollup = "Pss:  7 kB\nShared_Clean:  4 kB\nShared_Dirty: 2 kB\nPrivate_Clean:  1 kB\nPrivate_Dirty:  8 kB\nAnonHugePages: 2048 kB\n";
         assert_eq!(account.record_mappings(rollup, "VmPTE:\t  64 kB\n"), Some(7 << 10));
         assert_eq!(account.record_mappings("Private_Clean: 1 kB\n", ""), None);
-        let seen = account.usage();
-        assert_eq!((seen.private_bytes, seen.resident_shared_bytes), (Some(9 << 10), Some(6 << 10)));
-        assert_eq!((seen.page_table_bytes, seen.huge_bytes), (Some(64 << 10), Some(2 << 20)));
+        let usage = account.usage();
+        assert_eq!((usage.private_bytes, usage.resident_shared_bytes), (Some(9 << 10), Some(6 << 10)));
+        assert_eq!((usage.page_table_bytes, usage.huge_bytes), (Some(64 << 10), Some(2 << 20)));
         account.sample_mappings(std::process::id());
         assert!(account.usage().private_bytes > Some(9 << 10));
     }

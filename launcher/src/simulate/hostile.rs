@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use protocol::agent::Agent;
+use protocol::index::StrategyIndex;
 use protocol::plan::Plan;
 use protocol::segments::submit_link;
 use protocol::wire::{MAX_EPOCH, Order, OrderId, OrderRequest};
@@ -40,12 +41,12 @@ named_enum! {
 /// A segment that does not match the plan.
 pub(super) fn agent(
     plan: &Plan,
-    strategy: u16,
+    strategy: StrategyIndex,
     ends: BoxedEnds,
     (attack, first_order, tampered_count): (Attack, u64, Arc<AtomicU64>),
     attached: &mut Attached<'_>,
 ) -> Result<Box<dyn Agent<clock::AnyClock>>> {
-    let inner = (ends.producer)(&submit_link(plan), usize::from(strategy), attached)?;
+    let inner = (ends.producer)(&submit_link(plan), strategy.as_usize(), attached)?;
     let strategies = plan.trading().strategies;
     let submit =
         BoxedProducer::new(HostileProducer { inner, attack, first_order, strategies, tampered_count });

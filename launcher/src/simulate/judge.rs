@@ -123,13 +123,13 @@ impl Judge<'_> {
                 _ => false,
             })
         };
-        let is_excused = |violation: &&Violation| is_hostile && names_culprit(violation);
-        let unexcused: Vec<String> = violations
+        let is_expected = |violation: &&Violation| is_hostile && names_culprit(violation);
+        let unexpected: Vec<String> = violations
             .iter()
-            .filter(|violation| !is_excused(violation))
+            .filter(|violation| !is_expected(violation))
             .map(|violation| format!("{:?} ×{}: {}", violation.kind, violation.count, violation.first))
             .collect();
-        self.require(unexcused.is_empty(), || format!("not valid: {}", unexcused.join("; ")));
+        self.require(unexpected.is_empty(), || format!("not valid: {}", unexpected.join("; ")));
         self.check_logs_trusted();
     }
 
@@ -241,7 +241,7 @@ impl Judge<'_> {
         }
         let fired_count = self.run.fired_faults.len();
         self.require(fired_count == 0 || !self.run.record.incidents.is_empty(), || {
-            format!("{fired_count} faults struck and nobody noticed")
+            format!("{fired_count} faults were injected and nobody noticed")
         });
     }
 
@@ -316,7 +316,9 @@ impl Judge<'_> {
     fn check_stopped(&mut self) {
         let failed = matches!(self.run.record.outcome, RunOutcome::Failed { .. });
         let has_fired = !self.run.fired_faults.is_empty();
-        self.require(!failed || has_fired, || format!("nothing struck, and {:?}", self.run.record.outcome));
+        self.require(!failed || has_fired, || {
+            format!("no fault was injected, and {:?}", self.run.record.outcome)
+        });
         self.check_named_process();
     }
 

@@ -177,7 +177,7 @@ impl PostCrashCheck {
             let mut attached = segments.attached(&plan.processes[process_of_role(Role::Exchange(venue))?]);
             let gateways = plan.trading().gateways_of(venue);
             let published = roles::published(gateways.clone().map(session_in), &mut attached)?;
-            let audit = roles::audit(plan, venue.0, &control, &mut attached)?;
+            let audit = roles::audit(plan, venue, &control, &mut attached)?;
             for ((gateway, published), credential) in gateways.zip(published).zip(0..) {
                 let is_its =
                     |report: &&Report| plan.trading().credential_of(report.id.strategy()) == credential;

@@ -379,7 +379,7 @@ fn audits(segments: &Segments) -> Result<JournalAudits> {
         let tape = segments.tapes.iter().find(|(tape_venue, _)| *tape_venue == venue);
         let tape =
             tape.and_then(|(_, view)| TapeView::new(view.clone())).context("every exchange has a tape")?;
-        let audit = roles::audit(plan, venue.0, &segments.control.control(), &mut attached)?;
+        let audit = roles::audit(plan, venue, &segments.control.control(), &mut attached)?;
         audits.add(&audit, &tape.trades().collect::<Vec<_>>());
     }
     Ok(audits)

@@ -246,7 +246,7 @@ impl<'a> SimulatedProcesses<'a> {
                         && self.control.incarnation(*strategy).epoch == 0 =>
                 {
                     let attack = (attack, from, Arc::clone(&self.tampered));
-                    hostile::agent(plan, strategy.0, self.ends, attack, attached)?
+                    hostile::agent(plan, *strategy, self.ends, attack, attached)?
                 }
                 (_, kind) => {
                     let composed = match kind {
@@ -561,7 +561,7 @@ impl SimulatedProcesses<'_> {
     }
 
     /// Lets every simulated process run until it has ended; the rest is killed. A SIGKILL of an
-    /// outsider that has not struck by then comes too late: a real run would fail in its name.
+    /// outsider that has not acted by then comes too late: a real run would fail in its name.
     ///
     /// # Errors
     /// A thread panicked.

@@ -149,28 +149,26 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
 
     /// Notes the commands that the engine has confirmed since the last turn.
     fn note_confirmed_changes(&mut self) {
-        let (seen, control) = (&self.observations, self.memory.segments.control.control());
+        let (observed, control) = (&self.observations, self.memory.segments.control.control());
         let is_trading = self.supervisor.is_trading();
         let is_new = |number: u32| self.confirmed.iter().all(|change| change.number != number);
-        let life = |strategy: u16| control.incarnation(StrategyIndex(strategy));
+        let life = |strategy: StrategyIndex| control.incarnation(strategy);
         let end = |end: &OperatorEnd| {
             let OperatorEnd { number, ticks, strategy, .. } = *end;
-            let process = self.scenario.plan.process_of(Role::Strategy(StrategyIndex(strategy)));
-            let runs = process.is_some_and(|process| seen.processes[process].exit.is_none());
-            let is_meant = ticks >= self.renewed[usize::from(strategy)] && !life(strategy).fenced;
+            let process = self.scenario.plan.process_of(Role::Strategy(strategy));
+            let runs = process.is_some_and(|process| observed.processes[process].exit.is_none());
+            let is_meant = ticks >= self.renewed[strategy.as_usize()] && !life(strategy).fenced;
             let (epoch, must_act) = (life(strategy).epoch, is_trading && runs && is_meant);
-            let strategy = StrategyIndex(strategy);
             ConfirmedChange { number, strategy, epoch, is_addition: false, must_act }
         };
         let addition = |addition: &OperatorAddition| {
             let OperatorAddition { number, strategy, .. } = *addition;
             let (epoch, must_act) = (life(strategy).epoch, is_trading && life(strategy).fenced);
-            let strategy = StrategyIndex(strategy);
             ConfirmedChange { number, strategy, epoch, is_addition: true, must_act }
         };
-        let ends = seen.ended_by_operators.iter().filter(|end| is_new(end.number)).map(end);
-        let additions = seen.added_by_operators.iter().filter(|added| is_new(added.number)).map(addition);
-        let new: Vec<ConfirmedChange> = ends.chain(additions).collect();
+        let ended = observed.ended_by_operators.iter().filter(|end| is_new(end.number)).map(end);
+        let additions = observed.added_by_operators.iter().filter(|added| is_new(added.number)).map(addition);
+        let new: Vec<ConfirmedChange> = ended.chain(additions).collect();
         self.confirmed.extend(new);
     }
 

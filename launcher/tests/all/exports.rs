@@ -123,13 +123,13 @@ fn table_of_orders_has_the_figures_of_its_run() {
     assert_eq!(summary["rt_venue"]["count"], measured.len());
     let count = |column: &str| measured.iter().map(|row| &row[column]).collect::<BTreeSet<_>>().len();
     assert_eq!((count("strategy"), count("venue"), count("rejected")), (2, 4, 1));
-    let rt_venue = |row: &HashMap<String, String>| {
+    let engine_ns = |row: &HashMap<String, String>| {
         let [t1, t4, t5, t8] = ["t1", "t4", "t5", "t8"].map(|stamp| row[stamp].parse::<i64>().unwrap());
         (t8 - t1) - (t5 - t4)
     };
     for (figure, own) in [
-        ("min_ns", measured.iter().map(|row| rt_venue(row)).min()),
-        ("max_ns", measured.iter().map(|row| rt_venue(row)).max()),
+        ("min_ns", measured.iter().map(|row| engine_ns(row)).min()),
+        ("max_ns", measured.iter().map(|row| engine_ns(row)).max()),
     ] {
         let reported = summary["rt_venue"][figure].as_i64().unwrap();
         assert!(own.unwrap().abs_diff(reported) <= 4, "each stamp is rounded by itself: {own:?}, {reported}");

@@ -55,8 +55,8 @@ fn has_threads_that_die(scenario: &Scenario) -> bool {
 
 /// Takes a step, then drops some of the actions.
 fn without(is_forgotten: fn(&Action) -> bool) -> Box<SupervisorStep<'static>> {
-    Box::new(move |supervisor, seen, now, out| {
-        supervisor.step(seen, now, out);
+    Box::new(move |supervisor, observed, now, out| {
+        supervisor.step(observed, now, out);
         out.retain(|action| !is_forgotten(action));
     })
 }
@@ -74,25 +74,25 @@ fn forgets_fence_of_thread() -> Box<SupervisorStep<'static>> {
 /// Believes that each thread that dies alone is gone, also one that hangs, whose successor would
 /// share its ring.
 fn restarts_abandoned_thread() -> Box<SupervisorStep<'static>> {
-    Box::new(|supervisor, seen, now, out| {
-        let mut seen = seen.clone();
-        for (index, thread) in seen.threads.iter_mut().enumerate() {
+    Box::new(|supervisor, observed, now, out| {
+        let mut observed = observed.clone();
+        for (index, thread) in observed.threads.iter_mut().enumerate() {
             thread.is_gone |= supervisor.containment().has_lost_thread(index);
         }
-        supervisor.step(&seen, now, out);
+        supervisor.step(&observed, now, out);
     })
 }
 
 /// Believes that the engine has repaired what a dead strategy left as soon as it is fenced.
 fn restarts_before_repair() -> Box<SupervisorStep<'static>> {
     let mut fenced: BTreeMap<StrategyIndex, u16> = BTreeMap::new();
-    Box::new(move |supervisor, seen, now, out| {
-        let mut seen = seen.clone();
+    Box::new(move |supervisor, observed, now, out| {
+        let mut observed = observed.clone();
         for (strategy, epoch) in &fenced {
-            let strategy: &mut _ = &mut seen.strategies[strategy.as_usize()];
+            let strategy: &mut _ = &mut observed.strategies[strategy.as_usize()];
             strategy.repair.repaired = Some(*epoch);
         }
-        supervisor.step(&seen, now, out);
+        supervisor.step(&observed, now, out);
         for action in out {
             if let Action::Fence(Role::Strategy(strategy), epoch) = action {
                 fenced.insert(*strategy, *epoch);
@@ -103,26 +103,26 @@ fn restarts_before_repair() -> Box<SupervisorStep<'static>> {
 
 /// Believes that a process is dead as soon as it was sent SIGKILL.
 fn fences_without_proof() -> Box<SupervisorStep<'static>> {
-    Box::new(|supervisor, seen, now, out| {
-        let mut seen = seen.clone();
-        for (index, process) in seen.processes.iter_mut().enumerate() {
+    Box::new(|supervisor, observed, now, out| {
+        let mut observed = observed.clone();
+        for (index, process) in observed.processes.iter_mut().enumerate() {
             if supervisor.containment().awaits_exit(index) {
                 process.exit.get_or_insert_default();
                 process.is_proven_dead = true;
             }
         }
-        supervisor.step(&seen, now, out);
+        supervisor.step(&observed, now, out);
     })
 }
 
 /// Ends the run once all orders were sent, and does not wait for their reports.
 fn ends_before_reports() -> Box<SupervisorStep<'static>> {
     let mut is_over = false;
-    Box::new(move |supervisor, seen, now, out| {
+    Box::new(move |supervisor, observed, now, out| {
         if is_over {
             return out.push(Action::End(RunOutcome::Complete));
         }
-        supervisor.step(seen, now, out);
+        supervisor.step(observed, now, out);
         if supervisor.is_trading() && supervisor.progress().is_draining {
             is_over = true;
             let time = ExitTime::Extended(Duration::from_secs(5));
@@ -134,20 +134,20 @@ fn ends_before_reports() -> Box<SupervisorStep<'static>> {
 /// Sees progress where there is none.
 fn never_gives_up() -> Box<SupervisorStep<'static>> {
     let mut steps = 0;
-    Box::new(move |supervisor, seen, now, out| {
-        let mut seen = seen.clone();
+    Box::new(move |supervisor, observed, now, out| {
+        let mut observed = observed.clone();
         steps += 1;
-        if let Some(engine) = &mut seen.engine {
+        if let Some(engine) = &mut observed.engine {
             engine.reports += steps;
         }
-        supervisor.step(&seen, now, out);
+        supervisor.step(&observed, now, out);
     })
 }
 
 /// Names the process after the one that has failed.
 fn blames_neighbor() -> Box<SupervisorStep<'static>> {
-    Box::new(|supervisor, seen, now, out| {
-        supervisor.step(seen, now, out);
+    Box::new(|supervisor, observed, now, out| {
+        supervisor.step(observed, now, out);
         for action in out {
             if let Action::End(RunOutcome::Failed { process, .. }) = action
                 && let Some(strategy) =
@@ -161,17 +161,17 @@ fn blames_neighbor() -> Box<SupervisorStep<'static>> {
 
 /// Takes the exit of a strategy for that of the next one.
 fn confuses_exits() -> Box<SupervisorStep<'static>> {
-    Box::new(|supervisor, seen, now, out| {
-        let mut seen = seen.clone();
-        let strategies = seen.strategies.len().min(seen.processes.len());
-        let is_bad = |index: &usize| seen.exited_normally(*index) == Some(false);
+    Box::new(|supervisor, observed, now, out| {
+        let mut observed = observed.clone();
+        let strategies = observed.strategies.len().min(observed.processes.len());
+        let is_bad = |index: &usize| observed.exited_normally(*index) == Some(false);
         if let Some(dead) = (0..strategies).find(is_bad) {
             let next = (dead + 1) % strategies;
-            let exit = seen.processes[dead].exit.take();
-            seen.processes[next].exit = exit;
-            seen.processes[next].is_proven_dead = true;
+            let exit = observed.processes[dead].exit.take();
+            observed.processes[next].exit = exit;
+            observed.processes[next].is_proven_dead = true;
         }
-        supervisor.step(&seen, now, out);
+        supervisor.step(&observed, now, out);
     })
 }
 
@@ -179,18 +179,18 @@ fn confuses_exits() -> Box<SupervisorStep<'static>> {
 fn misses_second_death() -> Box<SupervisorStep<'static>> {
     let mut known: Vec<u32> = Vec::new();
     let mut missed: Vec<u32> = Vec::new();
-    Box::new(move |supervisor, seen, now, out| {
-        let mut seen = seen.clone();
-        let died = seen.processes.iter().filter(|process| {
+    Box::new(move |supervisor, observed, now, out| {
+        let mut observed = observed.clone();
+        let died = observed.processes.iter().filter(|process| {
             process.exit.as_ref().is_some_and(|exit| !exit.is_success) && !known.contains(&process.pid)
         });
         let died: Vec<u32> = died.map(|process| process.pid).collect();
         missed.extend(died.iter().skip(1));
         known.extend(died);
-        for process in seen.processes.iter_mut().filter(|process| missed.contains(&process.pid)) {
+        for process in observed.processes.iter_mut().filter(|process| missed.contains(&process.pid)) {
             (process.exit, process.is_proven_dead) = (None, false);
         }
-        supervisor.step(&seen, now, out);
+        supervisor.step(&observed, now, out);
     })
 }
 
@@ -211,16 +211,16 @@ fn replaces_retired() -> Box<SupervisorStep<'static>> {
 
 /// Ends the strategy after the one that an operator named.
 fn ends_neighbor() -> Box<SupervisorStep<'static>> {
-    with_ends(|end, strategies| end.strategy = (end.strategy + 1) % strategies)
+    with_ends(|end, strategies| end.strategy.0 = (end.strategy.0 + 1) % strategies)
 }
 
 /// Takes a step that observes other ends of strategies by operators.
 fn with_ends(change: fn(&mut OperatorEnd, u16)) -> Box<SupervisorStep<'static>> {
-    Box::new(move |supervisor, seen, now, out| {
-        let mut seen = seen.clone();
-        let strategies = seen.strategies.len() as u16;
-        seen.ended_by_operators.iter_mut().for_each(|end| change(end, strategies));
-        supervisor.step(&seen, now, out);
+    Box::new(move |supervisor, observed, now, out| {
+        let mut observed = observed.clone();
+        let strategies = observed.strategies.len() as u16;
+        observed.ended_by_operators.iter_mut().for_each(|end| change(end, strategies));
+        supervisor.step(&observed, now, out);
     })
 }
 
@@ -231,15 +231,15 @@ fn forgets_kill() -> Box<SupervisorStep<'static>> {
 
 /// Sees no strategy that an operator ends.
 fn ignores_ends() -> Box<SupervisorStep<'static>> {
-    Box::new(|supervisor, seen, now, out| {
-        supervisor.step(&Observations { ended_by_operators: Vec::new(), ..seen.clone() }, now, out);
+    Box::new(|supervisor, observed, now, out| {
+        supervisor.step(&Observations { ended_by_operators: Vec::new(), ..observed.clone() }, now, out);
     })
 }
 
 /// Sees no strategy that an operator adds.
 fn ignores_additions() -> Box<SupervisorStep<'static>> {
-    Box::new(|supervisor, seen, now, out| {
-        supervisor.step(&Observations { added_by_operators: Vec::new(), ..seen.clone() }, now, out);
+    Box::new(|supervisor, observed, now, out| {
+        supervisor.step(&Observations { added_by_operators: Vec::new(), ..observed.clone() }, now, out);
     })
 }
 
@@ -250,13 +250,13 @@ fn forgets_epoch() -> Box<SupervisorStep<'static>> {
 
 /// Starts spare strategies with the run.
 fn starts_spares() -> Box<SupervisorStep<'static>> {
-    Box::new(|supervisor, seen, now, out| {
-        supervisor.step(seen, now, out);
+    Box::new(|supervisor, observed, now, out| {
+        supervisor.step(observed, now, out);
         if out.iter().any(|action| matches!(action, Action::OpenBarrier(_))) {
             let is_spare = |process: &ProcessObservation| {
                 process.exit.as_ref().is_some_and(|exit| exit.text == NOT_STARTED)
             };
-            let spares = (0..).zip(&seen.processes).filter(|(_, process)| is_spare(process));
+            let spares = (0..).zip(&observed.processes).filter(|(_, process)| is_spare(process));
             out.extend(spares.map(|(index, _)| Action::Restart(index)));
         }
     })
@@ -350,9 +350,11 @@ fn unchanged_step_behind_wrapper_is_not_found() {
         recovery_only: false,
         can_show: |_| true,
         step: || {
-            Box::new(|supervisor: &mut Supervisor<'_>, seen: &Observations, now, out: &mut Vec<Action>| {
-                supervisor.step(&seen.clone(), now, out);
-            })
+            Box::new(
+                |supervisor: &mut Supervisor<'_>, observed: &Observations, now, out: &mut Vec<Action>| {
+                    supervisor.step(&observed.clone(), now, out);
+                },
+            )
         },
     };
     for seed in 0..40 {

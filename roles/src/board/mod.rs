@@ -119,13 +119,13 @@ impl BoardAgent<'_> {
     /// after the writer's end and its last values are read.
     pub fn read(&self, clock: &impl Clock, board: &impl BoardRead) {
         let mut value = vec![0; self.work.words];
-        let mut seen = vec![0; self.work.cells];
+        let mut versions = vec![0; self.work.cells];
         loop {
             let is_last = self.control.state() == RunState::Stop;
             let mut found = false;
-            for (cell, seen) in seen.iter_mut().enumerate() {
-                if board.version(cell) != *seen {
-                    found |= self.take(clock, board, cell, seen, &mut value);
+            for (cell, version) in versions.iter_mut().enumerate() {
+                if board.version(cell) != *version {
+                    found |= self.take(clock, board, cell, version, &mut value);
                 }
             }
             if found {
@@ -137,7 +137,7 @@ impl BoardAgent<'_> {
             match self.work.waiting {
                 ReaderWaiting::Spin => spin_hint(),
                 ReaderWaiting::Yield => std::thread::yield_now(),
-                ReaderWaiting::Park => board.sleep(0, seen[0], SLEEP),
+                ReaderWaiting::Park => board.sleep(0, versions[0], SLEEP),
             }
         }
     }

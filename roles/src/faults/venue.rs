@@ -100,8 +100,8 @@ impl<V: Venue> FaultyVenue<V> {
         if now < self.changes_at {
             return;
         }
-        let ends = self.windows.iter().flat_map(|window| [window.from_ns, window.until_ns]);
-        let next_end = ends.filter(|ns| *ns != u64::MAX).map(|ns| time.at(ns)).filter(|end| *end > now);
+        let bounds = self.windows.iter().flat_map(|window| [window.from_ns, window.until_ns]);
+        let next_end = bounds.filter(|ns| *ns != u64::MAX).map(|ns| time.at(ns)).filter(|end| *end > now);
         self.changes_at = next_end.min().unwrap_or(u64::MAX);
         let is_on = |window: &&FaultWindow| {
             time.at(window.from_ns) <= now && (window.until_ns == u64::MAX || now < time.at(window.until_ns))

@@ -2,6 +2,7 @@
 
 use super::replay::HEADER;
 use super::{Entry, RESTING, Schedule};
+use protocol::index::StrategyIndex;
 use protocol::wire::{Operation, OrderRequest, Side};
 use std::io::{self, Write};
 
@@ -11,7 +12,7 @@ pub struct SentOrder {
     /// Time at which the order was sent or due, in nanoseconds from the start of the run.
     pub time_ns: u64,
     /// The strategy that sent the order.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// The order's position among the strategy's entries, over all repetitions of the schedule.
     pub position: u64,
 }
@@ -32,7 +33,8 @@ impl<'a> FlowWriter<'a> {
     /// Creates the writer and writes the header line of the recorded flow. Reads every entry.
     pub fn new(schedule: &'a Schedule, out: &mut impl Write) -> io::Result<Self> {
         writeln!(out, "{HEADER},venue")?;
-        let entries = (0..schedule.strategies()).flat_map(|strategy| schedule.entries(strategy));
+        let entries =
+            StrategyIndex::first(schedule.strategies()).flat_map(|strategy| schedule.entries(strategy));
         let resting = entries.filter(|entry| entry.request.operation == Operation::Cancel);
         let resting = resting.filter_map(|entry| {
             (entry.request.target & RESTING != 0).then_some(entry.request.target ^ RESTING)
@@ -72,8 +74,8 @@ impl<'a> FlowWriter<'a> {
         }
     }
 
-    fn id(&self, strategy: u16, position: u64) -> u64 {
-        (self.first_position + position) * u64::from(self.schedule.strategies()) + u64::from(strategy)
+    fn id(&self, strategy: StrategyIndex, position: u64) -> u64 {
+        (self.first_position + position) * u64::from(self.schedule.strategies()) + u64::from(strategy.0)
     }
 }
 
@@ -89,7 +91,8 @@ mod tests {
             let entries = schedule.entries(strategy).zip(0..);
             entries.map(move |(entry, position)| SentOrder { time_ns: entry.fire_ns, strategy, position })
         };
-        let mut orders: Vec<SentOrder> = (0..schedule.strategies()).flat_map(orders_of).collect();
+        let mut orders: Vec<SentOrder> =
+            StrategyIndex::first(schedule.strategies()).flat_map(orders_of).collect();
         orders.sort_by_key(|order| order.time_ns);
         let mut out = Vec::new();
         let mut writer = FlowWriter::new(schedule, &mut out).unwrap();
@@ -111,9 +114,11 @@ mod tests {
         let (orders, window_ns, arrivals) = (2_000, 10_000_000, Arrivals::Uniform);
         let sampled = sample(&Spec { strategies, venues, orders, window_ns, arrivals, delay, seed }).unwrap();
         let replayed = read(&flow(&sampled));
-        let first_ns =
-            (0..3).filter_map(|strategy| sampled.entries(strategy).next()).map(|e| e.fire_ns).min();
-        for strategy in 0..3 {
+        let first_ns = StrategyIndex::first(3)
+            .filter_map(|strategy| sampled.entries(strategy).next())
+            .map(|e| e.fire_ns)
+            .min();
+        for strategy in StrategyIndex::first(3) {
             let shifted =
                 sampled.entries(strategy).map(|e| Entry { fire_ns: e.fire_ns - first_ns.unwrap(), ..e });
             assert!(shifted.eq(replayed.entries(strategy)), "strategy {strategy}");
@@ -125,7 +130,7 @@ mod tests {
         const FLOW: &str = include_str!("../../../data/coinbase-2016-03-12/flow.csv");
         let recorded = read(FLOW);
         let replayed = read(&flow(&recorded));
-        for strategy in 0..3 {
+        for strategy in StrategyIndex::first(3) {
             // Delays depend on the row number, and rows of equal times may have changed places.
             let undelayed_entries = |schedule: &Schedule| {
                 let undelayed = |entry: Entry| OrderRequest { delay_ns: 0, ..entry.request };

@@ -41,7 +41,7 @@ pub struct Schedule {
     window_ns: u64,
     pacing: Pacing,
     /// Of a recording: the strategy of each order, in recorded order.
-    strategy_order: Vec<u16>,
+    strategy_order: Vec<StrategyIndex>,
 }
 
 impl Schedule {
@@ -68,12 +68,12 @@ impl Schedule {
     }
 
     /// Returns a strategy's orders as encoded words; empty for an unknown strategy.
-    pub fn words(&self, strategy: u16) -> &[EntryWords] {
-        self.words.get(usize::from(strategy)).map_or(&[], Vec::as_slice)
+    pub fn words(&self, strategy: StrategyIndex) -> &[EntryWords] {
+        self.words.get(strategy.as_usize()).map_or(&[], Vec::as_slice)
     }
 
     /// Returns a strategy's orders, decoded; empty for an unknown strategy.
-    pub fn entries(&self, strategy: u16) -> impl ExactSizeIterator<Item = Entry> + '_ {
+    pub fn entries(&self, strategy: StrategyIndex) -> impl ExactSizeIterator<Item = Entry> + '_ {
         self.words(strategy)
             .iter()
             .map(|words| Entry::from_words(*words).expect("a schedule is made of encoded entries"))
@@ -84,10 +84,10 @@ impl Schedule {
     pub fn replay_order(&self) -> impl Iterator<Item = ReplayStep> + '_ {
         let mut next = vec![0; self.words.len()];
         self.strategy_order.iter().filter_map(move |&strategy| {
-            let position: &mut usize = next.get_mut(usize::from(strategy))?;
-            let words = self.words[usize::from(strategy)].get(*position)?;
+            let position: &mut usize = next.get_mut(strategy.as_usize())?;
+            let words = self.words[strategy.as_usize()].get(*position)?;
             *position += 1;
-            Some(ReplayStep { strategy: StrategyIndex(strategy), venue: VenueIndex(entry::venue_of(words)) })
+            Some(ReplayStep { strategy, venue: VenueIndex(entry::venue_of(words)) })
         })
     }
 
@@ -205,8 +205,8 @@ pub(crate) mod tests {
         assert_eq!(schedule.orders_per_strategy_and_venue(), [1, 1, 0, 0]);
         assert_eq!(schedule.max_delay_ns(), 9);
         assert_eq!(schedule.offered_per_s(), Some(2e8));
-        assert_eq!(schedule.entries(0).next(), Some(entry()));
-        assert_eq!(schedule.entries(u16::MAX).len(), 0);
+        assert_eq!(schedule.entries(StrategyIndex(0)).next(), Some(entry()));
+        assert_eq!(schedule.entries(StrategyIndex(u16::MAX)).len(), 0);
     }
 
     #[test]

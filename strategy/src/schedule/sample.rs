@@ -81,6 +81,7 @@ mod tests {
     use super::super::spec::tests::small;
     use super::*;
     use proptest::prelude::*;
+    use protocol::index::StrategyIndex;
 
     #[test]
     fn invalid_spec_is_refused() {
@@ -90,9 +91,9 @@ mod tests {
     }
 
     /// Returns all entries with their strategies, in due order.
-    fn all(schedule: &Schedule) -> Vec<(u16, Entry)> {
+    fn all(schedule: &Schedule) -> Vec<(StrategyIndex, Entry)> {
         let entries_of = |strategy| schedule.entries(strategy).map(move |entry| (strategy, entry));
-        let mut all: Vec<_> = (0..schedule.strategies()).flat_map(entries_of).collect();
+        let mut all: Vec<_> = StrategyIndex::first(schedule.strategies()).flat_map(entries_of).collect();
         all.sort_by_key(|(_, entry)| entry.fire_ns);
         all
     }
@@ -143,7 +144,7 @@ mod tests {
         let (pacing, offered, window_ns) = (closed.pacing(), closed.offered_per_s(), closed.window_ns());
         assert_eq!((pacing, offered, window_ns), (Pacing::Closed, None, 0));
         let timed = sample(&small()).unwrap();
-        for strategy in 0..4 {
+        for strategy in StrategyIndex::first(4) {
             let untimed = timed.entries(strategy).map(|entry| Entry { fire_ns: 0, ..entry });
             assert!(untimed.eq(closed.entries(strategy)));
         }
@@ -167,7 +168,7 @@ mod tests {
             prop_assert_eq!(schedule.orders_per_strategy_and_venue().iter().sum::<u64>(), orders);
             prop_assert!(schedule.max_delay_ns() <= delay.max_ns);
             prop_assert!(schedule.words.iter().all(|entries| entries.capacity() == entries.len()));
-            for strategy in 0..strategies {
+            for strategy in StrategyIndex::first(strategies) {
                 prop_assert!(schedule.entries(strategy).is_sorted_by_key(|entry| entry.fire_ns));
                 for entry in schedule.entries(strategy) {
                     prop_assert!(entry.request.venue < venues && entry.request.delay_ns >= min_ns);

@@ -153,13 +153,13 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         let block = self.arena.block_offset(last.id);
         // Acquire: pairs with the Release of the link, and with that of the freeing if the block is
         // free or reused: then the next load finds a later `last`.
-        let seen = self.arena.words[block].load(Ordering::Acquire);
+        let link_word = self.arena.words[block].load(Ordering::Acquire);
         // Relaxed: an unchanged `last` is what `find_block` has acquired.
         if self.arena.words[LAST].load(Ordering::Relaxed) != word {
             return Ok(BlockSearch::Retry);
         }
-        let next = if seen & 1 == 1 {
-            match BlockLink::from_word(seen, self.arena.blocks) {
+        let next = if link_word & 1 == 1 {
+            match BlockLink::from_word(link_word, self.arena.blocks) {
                 Some(next) if next.number == last.number + 1 => next,
                 _ => return Ok(BlockSearch::Retry),
             }
@@ -172,7 +172,7 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
             // Release: pairs with the Acquire loads of `next`; the new block's own `next` is set.
             // Relaxed on failure: the value is read again.
             let link = self.arena.words[block].compare_exchange(
-                seen,
+                link_word,
                 next.to_word(),
                 Ordering::Release,
                 Ordering::Relaxed,

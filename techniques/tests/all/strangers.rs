@@ -102,19 +102,19 @@ fn process_without_producer_role_is_refused() {
     let mut producers: Vec<_> =
         (0..2).map(|index| attached.producer::<UnixSeqpacket>(&link, index).unwrap()).collect();
     let pid = stranger.0.id();
-    let mut seen = Vec::new();
+    let mut faults_found = Vec::new();
     for round in 0..4 {
         for (index, producer) in producers.iter_mut().enumerate() {
             producer.try_push(&message(round)).expect("its connection is open");
             let (from, got, faults) = next(&mut consumer);
             assert_eq!((from, got), (Some(index), message(round)));
-            seen.extend(faults);
+            faults_found.extend(faults);
         }
     }
     assert!(
-        !seen.is_empty()
-            && seen.iter().all(|fault| *fault == (None, PeerFault::Stranger { pid: pid.into() })),
-        "{seen:?}"
+        !faults_found.is_empty()
+            && faults_found.iter().all(|fault| *fault == (None, PeerFault::Stranger { pid: pid.into() })),
+        "{faults_found:?}"
     );
 }
 

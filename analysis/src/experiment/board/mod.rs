@@ -166,7 +166,7 @@ pub struct BoardCase {
     /// Figures that reached their limits.
     #[serde(default)]
     pub warnings: Vec<BoardWarning>,
-    /// Reasons why the case is not sound. Empty: versions add up, no value was torn.
+    /// Reasons why the case is not valid. Empty: versions add up, no value was torn.
     pub problems: Vec<String>,
 }
 
@@ -264,12 +264,12 @@ pub struct BoardCurve {
 }
 
 impl Boards {
-    /// Returns whether the latencies may be quoted: by unsound results, machine and cores.
+    /// Returns whether the latencies may be quoted: by invalid results, machine and cores.
     pub fn fitness(&self) -> Fitness {
         let mut reasons = Vec::new();
-        let unsound = self.cases.iter().filter(|case| !case.is_sound()).count();
-        if unsound > 0 || self.cases.is_empty() {
-            reasons.push(format!("{unsound} of {} cases are not sound", self.cases.len()));
+        let invalid = self.cases.iter().filter(|case| !case.is_valid()).count();
+        if invalid > 0 || self.cases.is_empty() {
+            reasons.push(format!("{invalid} of {} cases are not sound", self.cases.len()));
         }
         if self.interrupted {
             reasons.push("interrupted before all cases were measured".into());
@@ -300,7 +300,7 @@ impl BoardCase {
     }
 
     /// Returns `true` if versions add up, nothing was torn and everything due was written.
-    pub fn is_sound(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         self.problems.is_empty()
     }
 }

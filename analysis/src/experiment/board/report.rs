@@ -48,8 +48,8 @@ pub fn report(boards: &Boards) -> ExperimentReport {
 }
 
 fn counts(boards: &Boards) -> Vec<(&'static str, u64)> {
-    let sound = boards.cases.iter().filter(|case| case.is_sound()).count();
-    vec![("sound", sound as u64), ("torn", torn(boards)), ("cases", boards.cases.len() as u64)]
+    let valid = boards.cases.iter().filter(|case| case.is_valid()).count();
+    vec![("sound", valid as u64), ("torn", torn(boards)), ("cases", boards.cases.len() as u64)]
 }
 
 fn torn(boards: &Boards) -> u64 {
@@ -59,9 +59,9 @@ fn torn(boards: &Boards) -> u64 {
 /// The result in one sentence: the propagation of the first case with readers, and torn values.
 fn answer(boards: &Boards) -> String {
     let (all, torn) = (boards.cases.len(), torn(boards));
-    let sound = boards.cases.iter().filter(|case| case.is_sound()).count();
+    let valid = boards.cases.iter().filter(|case| case.is_valid()).count();
     let checked = format!(
-        "{sound} of {} sound, {} torn{}",
+        "{valid} of {} sound, {} torn{}",
         counted(all as u64, "case"),
         counted(torn, "value"),
         missed(boards)

@@ -23,7 +23,7 @@ pub struct BoardWarnings {
     pub reads_per_s: Option<u64>,
 }
 
-/// A figure of a case that reached its limit. It does not make the case unsound.
+/// A figure of a case that reached its limit. It does not make the case invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardWarning {
     /// The name of the threshold: `write-p99`.

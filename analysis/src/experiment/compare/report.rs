@@ -183,13 +183,13 @@ fn headline_lines(comparison: &Comparison) -> impl Iterator<Item = &ComparisonLi
         let stolen = of(Measure::WithoutSteal).filter(move |stolen| stolen.percentile == line.percentile);
         std::iter::once(line).chain(stolen)
     });
-    let rt_venue = of(Measure::RtVenue).flat_map(move |line| {
+    let engine = of(Measure::RtVenue).flat_map(move |line| {
         let is_tail = line.percentile != Percentile::P50;
         let free = of(Measure::StallFree).find(|free| is_tail && free.percentile == line.percentile);
         // Without a count of stalls there is nothing to show.
         std::iter::once(line).chain(free.filter(|free| free.excluded_share.is_some()))
     });
-    let (first, rest): (Vec<_>, Vec<_>) = due.chain(rt_venue).partition(is_endpoint);
+    let (first, rest): (Vec<_>, Vec<_>) = due.chain(engine).partition(is_endpoint);
     first.into_iter().chain(rest)
 }
 

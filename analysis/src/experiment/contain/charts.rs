@@ -51,7 +51,7 @@ pub(super) fn matrix(all: &Containments) -> Markup {
     }
 }
 
-fn matrix_of(all: &Containments, techniques: &[Technique], levels: &[String], ends: (f64, f64)) -> Markup {
+fn matrix_of(all: &Containments, techniques: &[Technique], levels: &[String], range: (f64, f64)) -> Markup {
     let faults = distinct(all.rows.iter().map(|row| row.fault.as_str()));
     let columns =
         || techniques.iter().flat_map(|technique| levels.iter().map(move |level| (*technique, level)));
@@ -68,18 +68,18 @@ fn matrix_of(all: &Containments, techniques: &[Technique], levels: &[String], en
             }
             tbody { @for fault in &faults { tr {
                 th scope="row" { (fault) }
-                @for column in columns() { (cell(row_of(fault, column), ends)) }
+                @for column in columns() { (cell(row_of(fault, column), range)) }
             } } }
         }
     }
 }
 
-fn cell(row: Option<&Containment>, ends: (f64, f64)) -> Markup {
+fn cell(row: Option<&Containment>, range: (f64, f64)) -> Markup {
     let Some(row) = row else { return html! { td {} } };
     let known = |ns: Option<u64>| ns.map_or_else(|| "–".into(), duration);
     let share = |ns: u64| {
-        let scale = Scale::log_exact(ends.0, ends.1.max(ends.0 * 1.01), (6.0, 100.0));
-        format!("width:{:.0}%", scale.at((ns as f64).clamp(ends.0, ends.1)))
+        let scale = Scale::log_exact(range.0, range.1.max(range.0 * 1.01), (6.0, 100.0));
+        format!("width:{:.0}%", scale.at((ns as f64).clamp(range.0, range.1)))
     };
     let words = format!(
         "{}, {} under {}: {}, repair {}, others' worst wait {}, seen {}",
@@ -133,22 +133,22 @@ pub(super) fn incidents(all: &Containments, folder: &Path) -> Option<Markup> {
         let at_ns = incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns);
         Some((at_ns, Timeline::read(&run).ok()?))
     };
-    let seen = rows.into_iter().filter_map(|row| Some((row, timeline(row)?)));
-    let seen: Vec<(&Containment, (u64, Timeline))> = seen.take(MAX_INCIDENTS).collect();
+    let plotted = rows.into_iter().filter_map(|row| Some((row, timeline(row)?)));
+    let plotted: Vec<(&Containment, (u64, Timeline))> = plotted.take(MAX_INCIDENTS).collect();
     let slices: Vec<TimelineSlice<'_>> =
-        seen.iter().map(|(_, (at_ns, timeline))| around(*at_ns, timeline)).collect();
-    let ends = sparkline::shared_range(&slices);
-    (!seen.is_empty()).then(|| {
+        plotted.iter().map(|(_, (at_ns, timeline))| around(*at_ns, timeline)).collect();
+    let range = sparkline::shared_range(&slices);
+    (!plotted.is_empty()).then(|| {
         html! {
             p {
                 "rt_venue of all orders from " (duration(SPAN_NS)) " before the fault (the upright line) to as long after it: "
                 "the line is the median, the band reaches up to the greatest. Those in which others waited longest."
             }
             div class="multiples" {
-                @for (number, ((row, _), slice)) in seen.iter().zip(&slices).enumerate() {
+                @for (number, ((row, _), slice)) in plotted.iter().zip(&slices).enumerate() {
                     @let name = format!("{}, {} under {}", row.fault, row.technique, row.levels());
                     @let title = format!("{name}: {}", row.contained.name());
-                    div data-around=(row.folder) { (sparkline::draw(&format!("around-{number}"), &title, slice, ends)) }
+                    div data-around=(row.folder) { (sparkline::draw(&format!("around-{number}"), &title, slice, range)) }
                 }
             }
         }

@@ -257,12 +257,12 @@ mod tests {
 
     #[test]
     fn bytes_are_shown_as_hexadecimal_in_quotes() {
-        for (seen, shown) in [
+        for (cause, shown) in [
             ("signal 9 (SIGKILL)", "signal 9 (SIGKILL)"),
             ("all: \u{1}\u{7f}M", "all: \"01 7f 4d\""),
             ("\u{2}", "\"02\""),
         ] {
-            assert_eq!(quoted_bytes(seen), shown);
+            assert_eq!(quoted_bytes(cause), shown);
         }
         assert!(quoted_bytes(&"\u{0}".repeat(40)).ends_with("00 …\""));
     }

@@ -64,7 +64,7 @@ pub struct GapComparison {
 }
 
 impl GapComparison {
-    /// Compares the gaps of the pairs of sound runs. `None` if there are none.
+    /// Compares the gaps of the pairs of usable runs. `None` if there are none.
     pub(super) fn of_pairs(pairing: &RunPairing<'_>, gaps: &BTreeMap<&str, &EngineGaps>) -> Option<Self> {
         let of_pair = |[calm, disturbed]: &[&crate::stats::RunOutline; 2]| {
             Some([*gaps.get(calm.run_id())?, *gaps.get(disturbed.run_id())?])

@@ -130,7 +130,7 @@ pub struct Disturbance {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
-    /// The strategy did nothing, or no run was sound.
+    /// The strategy did nothing, or no run was usable.
     NotTried,
     /// The level refused what the strategy tried.
     Refused,
@@ -313,7 +313,7 @@ fn compare(
     endpoint: &Endpoint,
 ) -> Disturbance {
     let pairing: RunPairing<'_> = pair_runs(calm, runs).with_margin(endpoint.margin);
-    let sound = || runs.iter().filter(|run| run.is_sound());
+    let usable = || runs.iter().filter(|run| run.is_usable());
     let measures = [endpoint.measure()].into_iter().chain(ENGINE);
     let lines = measures.flat_map(|measure| Percentile::ALL.map(|percentile| (measure, percentile)));
     let gaps = calm_done.iter().chain(done).map(|(run, done)| (run.as_str(), &done.gaps)).collect();
@@ -328,8 +328,8 @@ fn compare(
         kind,
         fault: String::new(),
         outcomes,
-        runs: sound().count(),
-        orders: sound().map(|run| run.measure(Measure::RtVenueFromDue).count).sum(),
+        runs: usable().count(),
+        orders: usable().map(|run| run.measure(Measure::RtVenueFromDue).count).sum(),
         steps: median(&steps),
         refused: died
             .first()

@@ -21,7 +21,7 @@ pub const P99: RunFigure = |run| run.latency?.p99_ns.map(|ns| ns as f64);
 pub const RUN_TIME: RunFigure = |run| Some(run.run_ns as f64);
 
 fn by_number(cell: &LabCell, figure: RunFigure) -> BTreeMap<u32, f64> {
-    cell.sound().filter_map(|run| Some((run.number, figure(run)?))).collect()
+    cell.valid_runs().filter_map(|run| Some((run.number, figure(run)?))).collect()
 }
 
 /// Returns the figures of two cells in the runs that both have.

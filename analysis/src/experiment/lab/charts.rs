@@ -103,7 +103,7 @@ const BIN_COUNT: usize = 28;
 
 /// Draws the spread of run times: a plot for each queue and speeds, a lane for each wait.
 pub fn distributions(lab: &Lab) -> Option<Markup> {
-    let cells = lab.cells.iter().filter(|cell| cell.sound().next().is_some());
+    let cells = lab.cells.iter().filter(|cell| cell.valid_runs().next().is_some());
     let panels = grouped(cells.map(|cell| (format!("{}, {}", cell.carrier(), cell.speeds()), cell)));
     let drawn = |(number, (title, cells)): (usize, &(String, Vec<&LabCell>))| {
         run_times(number, title, cells).figure()
@@ -114,23 +114,24 @@ pub fn distributions(lab: &Lab) -> Option<Markup> {
 }
 
 fn run_times(number: usize, title: &str, cells: &[&LabCell]) -> Plot {
-    let times = || cells.iter().flat_map(|cell| cell.sound().map(|run| run.run_ns as f64));
+    let times = || cells.iter().flat_map(|cell| cell.valid_runs().map(|run| run.run_ns as f64));
     let (min, max) = (times().fold(f64::INFINITY, f64::min), times().fold(0.0, f64::max));
     let most = max.max(min * 1.02).max(min + 1.0);
     let width = (most - min) / BIN_COUNT as f64;
     let series = |(lane, cell): (usize, &&LabCell)| {
         let bins = bins(cell, min, most);
         let fullest = bins.iter().copied().max().unwrap_or(1).max(1);
-        let seen: Vec<(usize, usize)> = bins.into_iter().enumerate().filter(|(_, runs)| *runs > 0).collect();
+        let occupied: Vec<(usize, usize)> =
+            bins.into_iter().enumerate().filter(|(_, runs)| *runs > 0).collect();
         let base = lane as f64 + 0.95;
         DataSeries {
             kind: SeriesKind::Bars,
             width,
-            x: seen.iter().map(|(bin, _)| min + *bin as f64 * width).collect(),
-            y: seen.iter().map(|(_, runs)| base - 0.85 * *runs as f64 / fullest as f64).collect(),
-            low: vec![base; seen.len()],
-            labels: seen.iter().map(|(_, runs)| counted(*runs as u64, "run")).collect(),
-            note: counted(cell.sound().count() as u64, "run"),
+            x: occupied.iter().map(|(bin, _)| min + *bin as f64 * width).collect(),
+            y: occupied.iter().map(|(_, runs)| base - 0.85 * *runs as f64 / fullest as f64).collect(),
+            low: vec![base; occupied.len()],
+            labels: occupied.iter().map(|(_, runs)| counted(*runs as u64, "run")).collect(),
+            note: counted(cell.valid_runs().count() as u64, "run"),
             ..DataSeries::with_class(cell.wait.name(), class(cell.wait))
         }
     };
@@ -148,7 +149,7 @@ fn run_times(number: usize, title: &str, cells: &[&LabCell]) -> Plot {
 
 fn bins(cell: &LabCell, min: f64, max: f64) -> [usize; BIN_COUNT] {
     let mut bins = [0; BIN_COUNT];
-    for run in cell.sound() {
+    for run in cell.valid_runs() {
         let share = (run.run_ns as f64 - min) / (max - min);
         bins[((share * BIN_COUNT as f64) as usize).min(BIN_COUNT - 1)] += 1;
     }

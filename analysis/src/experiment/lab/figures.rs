@@ -15,10 +15,10 @@ pub const PAIRS: [(Speed, Speed); 4] = [
     (Speed::Slow, Speed::Slow),
 ];
 
-/// A cell that has at least one sound run, and its figures.
+/// A cell that has at least one valid run, and its figures.
 pub type Measured<'a> = (&'a LabCell, CellFigures);
 
-/// Returns the cells that have at least one sound run, in the order of the tables.
+/// Returns the cells that have at least one valid run, in the order of the tables.
 pub fn measured(lab: &Lab) -> Vec<Measured<'_>> {
     lab.cells
         .iter()
@@ -26,7 +26,7 @@ pub fn measured(lab: &Lab) -> Vec<Measured<'_>> {
         .collect()
 }
 
-/// Latency, throughput and CPU time of one cell, over its sound runs.
+/// Latency, throughput and CPU time of one cell, over its valid runs.
 #[derive(Clone, Debug)]
 pub struct CellFigures {
     /// The duration of a run, in nanoseconds.
@@ -57,20 +57,20 @@ pub struct CellFigures {
 
 impl CellFigures {
     fn from_cell(cell: &LabCell, events: u64) -> Option<Self> {
-        let median = |of: &dyn Fn(&LabRun) -> f64| Spread::from_values(cell.sound().map(of));
+        let median = |of: &dyn Fn(&LabRun) -> f64| Spread::from_values(cell.valid_runs().map(of));
         let events = events as f64;
         let run = median(&|run| run.run_ns as f64)?;
         let latencies = cell.latencies().ok()?;
         let middle = |of: &dyn Fn(&LabRun) -> f64| median(of).map_or(0.0, |spread| spread.median);
         let latency = |of: fn(&LabLatency) -> Option<u64>| {
-            let known = cell.sound().filter_map(|run| of(run.latency.as_ref()?));
+            let known = cell.valid_runs().filter_map(|run| of(run.latency.as_ref()?));
             Spread::from_values(known.map(|ns| ns as f64)).map(|spread| spread.median as u64)
         };
         let both = |run: &LabRun| run.producer.plus(run.consumer);
         Some(Self {
             run,
             rate: if run.median > 0.0 { events * 1e9 / run.median } else { 0.0 },
-            mean: Spread::from_values(cell.sound().filter_map(|run| Some(run.latency?.mean_ns)))
+            mean: Spread::from_values(cell.valid_runs().filter_map(|run| Some(run.latency?.mean_ns)))
                 .map(|spread| spread.median),
             p50: latency(|latency| latency.p50_ns),
             p99: latency(|latency| latency.p99_ns),
@@ -90,7 +90,7 @@ impl CellFigures {
     }
 }
 
-/// The figures of a cell in the output of `--json`: medians over its sound runs. Times are
+/// The figures of a cell in the output of `--json`: medians over its valid runs. Times are
 /// nanoseconds; CPU time is of an event.
 #[derive(Debug, Serialize)]
 pub struct CellSummary {
@@ -121,15 +121,15 @@ pub struct CellSummary {
     consumer_cpu_ns: f64,
 }
 
-/// Returns the figures of every cell that has a sound run.
+/// Returns the figures of every cell that has a valid run.
 pub fn summaries(lab: &Lab) -> Vec<CellSummary> {
     measured(lab).into_iter().map(|(cell, figures)| CellSummary::new(lab, cell, &figures)).collect()
 }
 
 impl CellSummary {
     fn new(lab: &Lab, cell: &LabCell, figures: &CellFigures) -> Self {
-        let runs = cell.sound().count();
-        let total: f64 = cell.sound().map(|run| run.run_ns as f64).sum();
+        let runs = cell.valid_runs().count();
+        let total: f64 = cell.valid_runs().map(|run| run.run_ns as f64).sum();
         let events = lab.events_of(cell);
         Self {
             cell: cell.name(),
@@ -141,7 +141,7 @@ impl CellSummary {
             capacity: cell.capacity,
             events,
             runs: runs as u32,
-            side_by_side: cell.sound().map(|run| run.side_by_side).max().unwrap_or(0),
+            side_by_side: cell.valid_runs().map(|run| run.side_by_side).max().unwrap_or(0),
             run_ns: figures.run.median,
             run_min_ns: figures.run.low,
             run_max_ns: figures.run.high,

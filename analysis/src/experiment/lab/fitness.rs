@@ -30,7 +30,7 @@ impl Lab {
         // The kernel counts a `sched_yield` to another thread as an involuntary switch.
         let cells = self.cells.iter().filter(|cell| cell.wait != Wait::Yield);
         let sides = cells.flat_map(|cell| {
-            let sum = |of: fn(&LabRun) -> u64| cell.sound().map(of).fold(0, u64::saturating_add);
+            let sum = |of: fn(&LabRun) -> u64| cell.valid_runs().map(of).fold(0, u64::saturating_add);
             let running_ns = sum(|run| run.run_ns);
             let each = |switches: u64, threads: u16| switches / u64::from(threads.max(1));
             [
@@ -52,11 +52,11 @@ impl Lab {
         let sleeps = |cell: &&LabCell| cell.consumer == Speed::Slow && self.slow.starts_with("sleep");
         let busy = self.cells.iter().filter(|cell| cell.wait == Wait::Busy && cell.consumers > 0);
         let share = |cell: &LabCell| {
-            let all = cell.sound().map(|run| run.run_ns).fold(0, u64::saturating_add);
+            let all = cell.valid_runs().map(|run| run.run_ns).fold(0, u64::saturating_add);
             let of = |run: &LabRun| {
                 run.consumer.cpu_ns as f64 / (run.run_ns.max(1) as f64 * f64::from(cell.consumers))
             };
-            let shares: Vec<f64> = cell.sound().map(of).collect();
+            let shares: Vec<f64> = cell.valid_runs().map(of).collect();
             median(&shares).filter(|_| all >= MIN_JUDGED_NS)
         };
         let shares = busy.filter(|cell| !sleeps(cell)).filter_map(|cell| Some((cell, share(cell)?)));

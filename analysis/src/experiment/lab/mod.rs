@@ -270,10 +270,10 @@ impl LabLatency {
 }
 
 impl LabCell {
-    /// Returns the latencies of all sound runs of this combination of settings.
+    /// Returns the latencies of all valid runs of this combination of settings.
     pub fn latencies(&self) -> Result<Histogram<u64>, String> {
         let mut all = histogram();
-        for run in self.sound().filter(|run| !run.histogram.is_empty()) {
+        for run in self.valid_runs().filter(|run| !run.histogram.is_empty()) {
             let packed = STANDARD.decode(&run.histogram).map_err(|error| error.to_string())?;
             let read = Deserializer::new().deserialize(&mut packed.as_slice());
             let one: Histogram<u64> = read.map_err(|error| format!("{error:?}"))?;
@@ -297,13 +297,13 @@ impl LabCell {
     }
 
     /// Returns the runs in which every check passed.
-    pub fn sound(&self) -> impl Iterator<Item = &LabRun> + Clone {
+    pub fn valid_runs(&self) -> impl Iterator<Item = &LabRun> + Clone {
         self.made.iter().filter(|run| run.problems.is_empty())
     }
 
     /// Returns `true` if the run with this number was made and passed every check.
-    pub fn has_sound_run(&self, number: u32) -> bool {
-        self.sound().any(|run| run.number == number)
+    pub fn has_valid_run(&self, number: u32) -> bool {
+        self.valid_runs().any(|run| run.number == number)
     }
 
     /// Returns the speeds of producer and consumer: `fast→slow`.
@@ -334,7 +334,7 @@ impl Lab {
     /// Returns the number of finished runs, and that of all planned ones.
     pub fn progress(&self) -> (usize, usize) {
         let planned = self.cells.iter().map(|cell| self.runs_of(cell) as usize);
-        (self.cells.iter().map(|cell| cell.sound().count()).sum(), planned.sum())
+        (self.cells.iter().map(|cell| cell.valid_runs().count()).sum(), planned.sum())
     }
 
     /// Returns the number of events in a run of a cell.
@@ -365,7 +365,7 @@ impl Lab {
 
     /// Returns the greatest number of runs that were made side by side.
     pub fn side_by_side(&self) -> u32 {
-        self.cells.iter().flat_map(LabCell::sound).map(|run| run.side_by_side).max().unwrap_or(0)
+        self.cells.iter().flat_map(LabCell::valid_runs).map(|run| run.side_by_side).max().unwrap_or(0)
     }
 }
 
@@ -502,7 +502,7 @@ mod tests {
         cell.add_run(run(0, &["lost"]), &one).unwrap();
         assert_eq!(cell.latencies().unwrap().len(), 1, "not those of the one that failed");
         assert_eq!(cell.made.iter().map(|run| run.number).collect::<Vec<_>>(), [0, 1]);
-        assert!(cell.has_sound_run(1) && !cell.has_sound_run(0), "the failed run is made again");
+        assert!(cell.has_valid_run(1) && !cell.has_valid_run(0), "the failed run is made again");
         let mut far = histogram();
         far.record(700_000_000).unwrap();
         cell.add_run(run(0, &[]), &far).unwrap();

@@ -10,7 +10,7 @@ use crate::table::{Column, Grid, GridRow};
 
 /// Returns the number of runs of a cell that were made at the same time; 0: each alone.
 fn side_by_side(cell: &LabCell) -> u32 {
-    cell.sound().map(|run| run.side_by_side).max().unwrap_or(0)
+    cell.valid_runs().map(|run| run.side_by_side).max().unwrap_or(0)
 }
 
 /// Formats a share for the table of fairness.
@@ -110,7 +110,7 @@ pub fn full_table(lab: &Lab, measured: &[Measured<'_>]) -> Grid {
         ("capacity", &|cell| cell.capacity.map_or_else(|| "–".into(), count)),
         ("events", &|cell| count(lab.events_of(cell))),
         ("side by side", &|cell| side_by_side(cell).to_string()),
-        ("runs", &|cell| cell.sound().count().to_string()),
+        ("runs", &|cell| cell.valid_runs().count().to_string()),
         ("run", &|cell| text(cell, &|figures| run_unit.format(figures.run.median))),
         ("run least", &|cell| text(cell, &|figures| run_unit.format(figures.run.low))),
         ("run greatest", &|cell| text(cell, &|figures| run_unit.format(figures.run.high))),
@@ -141,10 +141,10 @@ pub fn fairness(lab: &Lab) -> Option<Grid> {
     let row = |cell: &LabCell| {
         let share = |pick: fn(f64, f64) -> f64, from: f64| {
             let of = |run: &LabRun| run.shares.iter().copied().fold(from, pick) * run.shares.len() as f64;
-            let shares = Spread::from_values(cell.sound().filter(|run| !run.shares.is_empty()).map(of));
+            let shares = Spread::from_values(cell.valid_runs().filter(|run| !run.shares.is_empty()).map(of));
             times(shares.map(|spread| spread.median))
         };
-        let longest = cell.sound().flat_map(|run| run.longest_wait_ns.iter().copied()).max()?;
+        let longest = cell.valid_runs().flat_map(|run| run.longest_wait_ns.iter().copied()).max()?;
         Some(GridRow::plain(vec![
             format!("{}, {}", cell.carrier(), cell.speeds()),
             cell.wait.to_string(),

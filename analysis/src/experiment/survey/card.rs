@@ -4,7 +4,7 @@ use super::picture::{self, SIZE, STYLE};
 use super::{Recovery, Survey, SurveyPart};
 use crate::chart::svg::{self, coordinate, line, text};
 use crate::experiment::ratio::{describe_verdict, line_of, ratio_cell};
-use crate::experiment::{Comparison, bill, contain, disturb};
+use crate::experiment::{Comparison, contain, disturb, isolation_cost};
 use crate::numbers::{count, counted, duration, plain};
 use crate::stats::{ComparisonLine, Percentile, Spread};
 use crate::table::grid::wrap;
@@ -144,7 +144,7 @@ pub(super) fn answer(survey: &Survey, part: SurveyPart) -> String {
             let line = line_of(&one.lines, one.endpoint.measure(), Percentile::P50)?;
             Some(difference(line, "a journal that survives the process"))
         }),
-        SurveyPart::Bill => survey.bill.as_ref().map(bill::answer),
+        SurveyPart::Bill => survey.isolation_costs.as_ref().map(isolation_cost::answer),
         SurveyPart::Queue => survey.queue.as_ref().and_then(|found| {
             let loads: Vec<String> = found.comparisons.iter().map(queue_ratio).collect();
             (!loads.is_empty()).then(|| {

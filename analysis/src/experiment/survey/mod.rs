@@ -10,8 +10,8 @@ pub use index::{SurveyIndex, survey_index};
 pub use report::report;
 
 use super::{
-    Answer, Bill, Comparisons, Containments, Disturbances, Experiment, ExperimentState, Figures, Kind,
-    KindEntry, Row, Setting,
+    Answer, Comparisons, Containments, Disturbances, Experiment, ExperimentState, Figures, IsolationCosts,
+    Kind, KindEntry, Row, Setting,
 };
 use crate::document::{Document, DocumentError, SaveError};
 use crate::fitness::Fitness;
@@ -101,7 +101,8 @@ pub struct Survey {
     /// A run with a journal against one without.
     pub journal: Option<Comparisons>,
     /// Cost of each isolation level, with the memory techniques.
-    pub bill: Option<Bill>,
+    #[serde(rename = "bill")]
+    pub isolation_costs: Option<IsolationCosts>,
     /// `spsc-mux` against crossbeam's `ArrayQueue`, a comparison for each rate.
     pub queue: Option<Comparisons>,
 }
@@ -232,8 +233,8 @@ impl Survey {
         if let Some(disturbance) = &mut survey.disturbance {
             disturbance.rows = records(experiment, "disturbance")?;
         }
-        if let Some(bill) = &mut survey.bill {
-            bill.rows = records(experiment, "bill")?;
+        if let Some(isolation_costs) = &mut survey.isolation_costs {
+            isolation_costs.rows = records(experiment, "bill")?;
         }
         for (compared, name) in [(&mut survey.journal, "journal"), (&mut survey.queue, "queue")] {
             if let Some(compared) = compared {
@@ -260,9 +261,9 @@ impl Survey {
             let settings = ["isolation", "technique", "fault"];
             rows.extend(rows_of("disturbance", &settings, std::mem::take(&mut disturbance.rows)));
         }
-        if let Some(bill) = &mut head.bill {
+        if let Some(isolation_costs) = &mut head.isolation_costs {
             let settings = ["isolation", "technique", "variant"];
-            rows.extend(rows_of("bill", &settings, std::mem::take(&mut bill.rows)));
+            rows.extend(rows_of("bill", &settings, std::mem::take(&mut isolation_costs.rows)));
         }
         for (compared, name) in [(&mut head.journal, "journal"), (&mut head.queue, "queue")] {
             if let Some(compared) = compared {

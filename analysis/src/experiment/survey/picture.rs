@@ -5,7 +5,7 @@
 use super::{Survey, SurveyPart};
 use crate::chart::scale::Scale;
 use crate::chart::svg::{coordinate, line, text};
-use crate::experiment::{Comparison, Disturbances, LevelCost, bill, ratio};
+use crate::experiment::{Comparison, Disturbances, LevelCost, isolation_cost, ratio};
 use crate::stats::{ComparisonLine, Percentile, Verdict};
 use maud::{Markup, html};
 
@@ -36,8 +36,8 @@ pub fn draw(survey: &Survey, part: SurveyPart) -> Markup {
             ratios(&found.map(|one| ("journal".into(), median(one))).collect::<Vec<_>>())
         }
         SurveyPart::Bill => {
-            let rows = survey.bill.iter().flat_map(|bill| &bill.rows);
-            let technique = survey.bill.as_ref().and_then(bill::headline_technique);
+            let rows = survey.isolation_costs.iter().flat_map(|isolation_costs| &isolation_costs.rows);
+            let technique = survey.isolation_costs.as_ref().and_then(isolation_cost::headline_technique);
             let rows = rows.filter(|row| Some(row.technique) == technique && !row.adds.is_empty());
             let cost = |adds: &[LevelCost]| Some(adds.first()?.line.clone());
             let rows = rows.map(|row| (row.level(), cost(&row.adds)));

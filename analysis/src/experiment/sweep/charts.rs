@@ -30,7 +30,8 @@ struct RunChart<'a> {
     figure: &'a dyn Fn(&RunOutline) -> Option<f64>,
 }
 
-pub(super) fn rt_venue(run: &RunOutline, percentile: Percentile) -> Option<f64> {
+/// Returns the engine latency (`rt_venue`) of a run at a percentile in nanoseconds, if known.
+pub(super) fn engine_latency(run: &RunOutline, percentile: Percentile) -> Option<f64> {
     Some(percentile.get(&run.measure(Measure::RtVenue))? as f64)
 }
 
@@ -50,7 +51,7 @@ pub(super) fn all(sweep: &ExperimentRuns) -> Vec<Markup> {
 /// Returns a line of `rt_venue` less the work, over the work, for each combination of the other
 /// axes: the seed article's chart.
 pub(super) fn latency_minus_work(sweep: &ExperimentRuns, percentile: Percentile) -> Vec<PlotSeries> {
-    lines(sweep, Axis::Work, &|run| Some(rt_venue(run, percentile)? - run.work()))
+    lines(sweep, Axis::Work, &|run| Some(engine_latency(run, percentile)? - run.work()))
 }
 
 /// Measured waiting over utilization, with the models as lines without dots.
@@ -80,14 +81,14 @@ fn charts_along(sweep: &ExperimentRuns, along: Axis, chart: &AxisChart) -> Vec<M
                 title: format!("rt_venue {name} − W against W, the orchestrator's work for an order"),
                 name: format!("rt_venue {name} − W"),
                 format: axis::DURATION,
-                figure: &|run| Some(rt_venue(run, percentile)? - run.work()),
+                figure: &|run| Some(engine_latency(run, percentile)? - run.work()),
             }),
             _ => draw(RunChart {
                 id: format!("{along}-{name}"),
                 title: format!("rt_venue {name} against the offered {along}"),
                 name: format!("rt_venue {name}"),
                 format: axis::DURATION,
-                figure: &|run| rt_venue(run, percentile),
+                figure: &|run| engine_latency(run, percentile),
             }),
         }
     };
@@ -96,8 +97,8 @@ fn charts_along(sweep: &ExperimentRuns, along: Axis, chart: &AxisChart) -> Vec<M
     }
     // What more of it costs: in latency, in CPU time, in memory, at the start.
     let costs: [CostFigure<'_>; 5] = [
-        ("rt_venue p50", "rt_venue p50", axis::DURATION, &|run| rt_venue(run, Percentile::P50)),
-        ("rt_venue p99", "rt_venue p99", axis::DURATION, &|run| rt_venue(run, Percentile::P99)),
+        ("rt_venue p50", "rt_venue p50", axis::DURATION, &|run| engine_latency(run, Percentile::P50)),
+        ("rt_venue p99", "rt_venue p99", axis::DURATION, &|run| engine_latency(run, Percentile::P99)),
         ("CPU time", "CPU seconds for a million orders (s)", axis::NUMBER, &RunOutline::cpu_s_per_million),
         ("Memory", "proportional memory, PSS (MiB)", axis::NUMBER, &mebibytes),
         ("Start-up", "from the first spawn to the start", axis::DURATION, &|run| Some(run.startup_ns as f64)),
@@ -123,7 +124,7 @@ fn place_of(axis: Axis, point: &Point) -> Option<f64> {
     }
 }
 
-/// A line for each combination of the other axes, of the points with a sound run.
+/// A line for each combination of the other axes, of the points with a usable run.
 fn lines(
     sweep: &ExperimentRuns,
     along: Axis,
@@ -150,10 +151,10 @@ fn percentile_charts(sweep: &ExperimentRuns) -> Vec<Markup> {
     }
     let varied = sweep.axes.iter().find(|axis| axis.values.len() > 1);
     let row = |point: &Point, percentile| {
-        let interval = point.spread(|run| rt_venue(run, percentile));
+        let interval = point.spread(|run| engine_latency(run, percentile));
         let note = match interval {
             Some(spread) => duration(spread.median as u64),
-            None if point.sound().next().is_none() => "no sound run".into(),
+            None if point.usable_runs().next().is_none() => "no sound run".into(),
             None => "too few orders".into(),
         };
         let index = varied.and_then(|axis| {

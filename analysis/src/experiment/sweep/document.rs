@@ -1,7 +1,7 @@
 //! The answer of a sweep for programs: its document, the tables of `rt_venue`, the figures of each
 //! point, and the queueing knee.
 
-use super::charts::rt_venue;
+use super::charts::engine_latency;
 use super::knee::{self, KneeLine};
 use super::tables::{across, down};
 use crate::document::{Document, answer_json};
@@ -44,7 +44,7 @@ struct TableRow {
     medians_ns: Vec<Option<f64>>,
 }
 
-/// Median, minimum and maximum over the sound repeats of a point.
+/// Median, minimum and maximum over the usable repeats of a point.
 #[derive(Serialize)]
 struct SpreadFigures {
     median: f64,
@@ -101,7 +101,7 @@ fn table(sweep: &ExperimentRuns, percentile: Percentile) -> PercentileTable {
             let point = points
                 .iter()
                 .find(|point| across.is_none_or(|axis| point.values.get(&axis) == Some(column)))?;
-            Some(point.spread(|run| rt_venue(run, percentile))?.median)
+            Some(point.spread(|run| engine_latency(run, percentile))?.median)
         };
         TableRow { values, medians_ns: columns.iter().map(of).collect() }
     };
@@ -116,21 +116,23 @@ fn table(sweep: &ExperimentRuns, percentile: Percentile) -> PercentileTable {
 }
 
 fn point_figures(point: &Point) -> PointFigures {
-    let at = |percentile| spread(point, move |run| rt_venue(run, percentile));
+    let at = |percentile| spread(point, move |run| engine_latency(run, percentile));
     let [rt_venue_p50_ns, rt_venue_p99_ns, rt_venue_p999_ns] = Percentile::ALL.map(at);
     PointFigures {
         name: point.name.clone(),
         values: point.values.clone(),
-        runs: point.sound().count(),
-        fit: point.sound().filter(|run| run.fit_for_latency).count(),
-        oversubscribed: point.sound().any(|run| run.oversubscribed),
-        pinned: point.sound().all(|run| run.is_pinned),
-        full: point.sound().map(|run| run.full).sum(),
-        open_orders: point.sound().filter_map(|run| run.open_orders).collect(),
+        runs: point.usable_runs().count(),
+        fit: point.usable_runs().filter(|run| run.fit_for_latency).count(),
+        oversubscribed: point.usable_runs().any(|run| run.oversubscribed),
+        pinned: point.usable_runs().all(|run| run.is_pinned),
+        full: point.usable_runs().map(|run| run.full).sum(),
+        open_orders: point.usable_runs().filter_map(|run| run.open_orders).collect(),
         rt_venue_p50_ns,
         rt_venue_p99_ns,
         rt_venue_p999_ns,
-        p99_latency_minus_work_ns: spread(point, |run| Some(rt_venue(run, Percentile::P99)? - run.work())),
+        p99_latency_minus_work_ns: spread(point, |run| {
+            Some(engine_latency(run, Percentile::P99)? - run.work())
+        }),
         utilization: spread(point, |run| run.utilization),
     }
 }

@@ -30,7 +30,7 @@ pub(super) struct KneeLine {
     pub points: Vec<KneePoint>,
 }
 
-/// A point of the queueing knee: medians over its sound repeats.
+/// A point of the queueing knee: medians over its usable repeats.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct KneePoint {
     /// The values of the varied settings.

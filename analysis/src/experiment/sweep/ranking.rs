@@ -3,7 +3,7 @@
 //! Settings of one condition play the same orders and are compared in pairs. Conditions, such as
 //! rates or numbers of strategies, have loads of their own and are not ranked.
 
-use super::charts::rt_venue;
+use super::charts::engine_latency;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::{Axis, AxisRecord};
 use crate::grouping::grouped;
@@ -32,7 +32,7 @@ pub(super) fn rank_points<'a>(
 
 /// The result of a sweep in one sentence, at the median of `rt_venue`.
 pub(super) fn answer(sweep: &ExperimentRuns) -> String {
-    let median = |point: &Point| Some(point.spread(|run| rt_venue(run, Percentile::P50))?.median);
+    let median = |point: &Point| Some(point.spread(|run| engine_latency(run, Percentile::P50))?.median);
     let measured: Vec<&Point> = sweep.points.iter().filter(|point| median(point).is_some()).collect();
     let Some(range) = Spread::from_values(measured.iter().filter_map(|point| median(point))) else {
         return "no setting has a complete run yet".into();

@@ -2,7 +2,7 @@
 //!
 //! `rt_venue` is an order's round trip without the time at the venue.
 
-use super::charts::{self, mebibytes, rt_venue};
+use super::charts::{self, engine_latency, mebibytes};
 use super::ranking::answer;
 use super::tables;
 use crate::experiment::AxisRecord;
@@ -18,7 +18,7 @@ use crate::units::{Count, Nanos};
 /// Returns the report of a sweep, also of an incomplete one.
 pub fn report(sweep: &ExperimentRuns) -> ExperimentReport {
     let tables = ReportSection::new("tables", "By setting, placement and host")
-        .tables(ALL, tables::rt_venue(sweep))
+        .tables(ALL, tables::latency_tables(sweep))
         .tables(ALL, tables::by_placement(sweep))
         .tables(ALL, tables::by_host(sweep));
     ExperimentReport {
@@ -70,7 +70,7 @@ pub fn condition_line(sweep: &ExperimentRuns) -> String {
 pub fn notes(sweep: &ExperimentRuns) -> Vec<String> {
     let mut notes = sweep.notes.clone();
     let is_known =
-        |percentile: &Percentile| sweep.runs().any(|run| rt_venue(&run.outline, *percentile).is_some());
+        |percentile: &Percentile| sweep.runs().any(|run| engine_latency(&run.outline, *percentile).is_some());
     let unknown = Percentile::ALL.into_iter().filter(|percentile| !is_known(percentile));
     if sweep.runs().next().is_some() {
         notes.extend(unknown.map(|percentile| format!("too few orders for a {}", percentile.name())));
@@ -80,9 +80,9 @@ pub fn notes(sweep: &ExperimentRuns) -> Vec<String> {
     if sweep.kind != Kind::MaxRate && all < wanted {
         notes.push(format!("{all} of {wanted} runs are done: the {} is {}", sweep.kind, sweep.state.name()));
     }
-    let unsound = sweep.runs().filter(|run| !run.outline.is_sound()).count();
-    if unsound > 0 && !sweep.kind.entry().keeps_failures {
-        notes.push(format!("left out as incomplete or invalid: {}", counted(unsound as u64, "run")));
+    let unusable = sweep.runs().filter(|run| !run.outline.is_usable()).count();
+    if unusable > 0 && !sweep.kind.entry().keeps_failures {
+        notes.push(format!("left out as incomplete or invalid: {}", counted(unusable as u64, "run")));
     }
     let unfired = sweep.runs().filter_map(|run| Some((run, run.outline.unfired_faults.first()?)));
     let unfired: Vec<_> = unfired.collect();
@@ -133,10 +133,10 @@ pub fn conditions(record: &ExperimentRuns) -> Vec<(String, String)> {
 
 fn counts(sweep: &ExperimentRuns) -> Vec<(&'static str, u64)> {
     let runs = || sweep.runs().map(|run| &run.outline);
-    let sound = runs().filter(|run| run.is_sound()).count();
-    let fit = runs().filter(|run| run.is_sound() && run.fit_for_latency).count();
+    let usable = runs().filter(|run| run.is_usable()).count();
+    let fit = runs().filter(|run| run.is_usable() && run.fit_for_latency).count();
     let planned = if sweep.kind == Kind::MaxRate { runs().count() } else { sweep.rows.len() };
-    [("fit", fit), ("sound", sound), ("runs", runs().count()), ("planned", planned)]
+    [("fit", fit), ("sound", usable), ("runs", runs().count()), ("planned", planned)]
         .map(|(name, number)| (name, number as u64))
         .to_vec()
 }
@@ -144,12 +144,12 @@ fn counts(sweep: &ExperimentRuns) -> Vec<(&'static str, u64)> {
 /// Returns for the page a section with charts and table for each measured combination of settings.
 pub(in crate::experiment) fn point_sections(sweep: &ExperimentRuns) -> Vec<ReportSection> {
     let figures = |point: &Point| {
-        Percentile::ALL.map(|percentile| Some(point.spread(|run| rt_venue(run, percentile))?.median))
+        Percentile::ALL.map(|percentile| Some(point.spread(|run| engine_latency(run, percentile))?.median))
     };
     let unit = TimeUnit::for_durations(sweep.points.iter().flat_map(figures).flatten());
     let time = |spread: Option<Spread>| unit.format_or_dash(spread.map(|spread| spread.median));
     let number = |spread: Option<Spread>| spread.map_or_else(|| "–".into(), |spread| plain(spread.median));
-    let at = |point: &Point, percentile| time(point.spread(|run| rt_venue(run, percentile)));
+    let at = |point: &Point, percentile| time(point.spread(|run| engine_latency(run, percentile)));
     let free = |point: &Point, percentile: Percentile| {
         time(point.spread(|run| Some(percentile.get(&run.measure(Measure::StallFree))? as f64)))
     };
@@ -163,8 +163,8 @@ pub(in crate::experiment) fn point_sections(sweep: &ExperimentRuns) -> Vec<Repor
         1,
         &[
             ("point", &|point: &Point| point.name_without(&sweep.axes, None)),
-            ("runs", &|point| format!("{} of {}", point.sound().count(), sweep.repeats)),
-            ("fit", &|point| point.sound().filter(|run| run.fit_for_latency).count().to_string()),
+            ("runs", &|point| format!("{} of {}", point.usable_runs().count(), sweep.repeats)),
+            ("fit", &|point| point.usable_runs().filter(|run| run.fit_for_latency).count().to_string()),
             ("p50", &|point| at(point, Percentile::P50)),
             ("p99", &|point| at(point, Percentile::P99)),
             ("stall-free", &|point| free(point, Percentile::P99)),

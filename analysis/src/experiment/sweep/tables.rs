@@ -13,7 +13,7 @@ use crate::table::{Grid, GridRow};
 use std::collections::BTreeMap;
 
 /// Returns the tables of `rt_venue` at each percentile, stall-free as well if stalls are known.
-pub(super) fn rt_venue(record: &ExperimentRuns) -> Vec<Grid> {
+pub(super) fn latency_tables(record: &ExperimentRuns) -> Vec<Grid> {
     let knows_stalls = record.runs().any(|run| run.outline.excluded_share().is_some());
     let mut grids = Vec::new();
     for percentile in Percentile::ALL {
@@ -69,7 +69,7 @@ fn percentile_table(record: &ExperimentRuns, measure: Measure, percentile: Perce
             let spread = figure_of(point)?;
             let share = if spread.median > 0.0 { (spread.high - spread.low) / spread.median } else { 0.0 };
             widest = Some(widest.unwrap_or(0.0).max(share));
-            counts.push(point.sound().count());
+            counts.push(point.usable_runs().count());
             Some(spread.median)
         };
         let figures: Vec<Option<f64>> = columns.iter().map(&mut figure).collect();
@@ -107,14 +107,14 @@ fn percentile_table(record: &ExperimentRuns, measure: Measure, percentile: Perce
     Grid { notes, ..Grid::new(name, title, down.len(), head, rows) }
 }
 
-/// The share of orders that stalls touched: the median over the sound runs.
+/// The share of orders that stalls touched: the median over the usable runs.
 fn excluded_share(point: &Point) -> Option<f64> {
-    median(&point.sound().filter_map(RunOutline::excluded_share).collect::<Vec<_>>())
+    median(&point.usable_runs().filter_map(RunOutline::excluded_share).collect::<Vec<_>>())
 }
 
-/// What the extra work took, in nanoseconds: the median over the sound runs.
+/// What the extra work took, in nanoseconds: the median over the usable runs.
 fn work_done<'a>(points: impl Iterator<Item = &'a &'a Point>) -> Option<f64> {
-    let runs = points.flat_map(|point| point.sound());
+    let runs = points.flat_map(|point| point.usable_runs());
     median(&runs.filter_map(|run| run.work_done_ns.filter(|done| *done > 0.0)).collect::<Vec<_>>())
 }
 
@@ -177,7 +177,7 @@ fn in_groups(
 /// a hand-off) tells apart. `None` if they were in one place.
 pub(super) fn by_placement(record: &ExperimentRuns) -> Option<Grid> {
     let runs = record.runs().map(|run| &run.outline);
-    let steady: Vec<&RunOutline> = runs.filter(|run| run.is_sound() && !placement::has_moved(run)).collect();
+    let steady: Vec<&RunOutline> = runs.filter(|run| run.is_usable() && !placement::has_moved(run)).collect();
     let places = placement::placements(&steady);
     let highest = places.iter().max().copied().filter(|highest| *highest > 0)?;
     let floor = |placement: usize| {
@@ -199,11 +199,11 @@ pub(super) fn by_placement(record: &ExperimentRuns) -> Option<Grid> {
 
 /// Returns `rt_venue` of each point by host; `None` if one host measured all.
 pub(super) fn by_host(record: &ExperimentRuns) -> Option<Grid> {
-    let sound: Vec<&RunOutline> = record.points.iter().flat_map(Point::sound).collect();
-    let hosts = placement::hosts(&sound);
+    let usable: Vec<&RunOutline> = record.points.iter().flat_map(Point::usable_runs).collect();
+    let hosts = placement::hosts(&usable);
     let note =
         "hosts are not compared with each other: launcher compare compares within each and combines them";
     let names: Vec<String> = hosts.iter().map(|host| host.hostname.clone()).collect();
-    let host = |run: &RunOutline| hosts.iter().position(|host| run.is_sound() && run.machine == **host);
+    let host = |run: &RunOutline| hosts.iter().position(|host| run.is_usable() && run.machine == **host);
     (hosts.len() > 1).then(|| in_groups(record, ("by_host", "rt_venue p50 by host", note), &names, host))
 }

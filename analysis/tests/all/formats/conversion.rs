@@ -4,7 +4,8 @@
 use super::{before, before_file, golden};
 use analysis::document::{Document, DocumentFault};
 use analysis::experiment::{
-    Bill, Comparisons, Containments, Experiment, ExperimentRuns, ExperimentState, Kind, RateSearch, Survey,
+    Comparisons, Containments, Experiment, ExperimentRuns, ExperimentState, IsolationCosts, Kind, RateSearch,
+    Survey,
 };
 use protocol::index::StrategyIndex;
 use serde_json::{Value, json};
@@ -78,18 +79,18 @@ fn search_keeps_tried_rates_and_result() {
 
 #[test]
 fn bill_keeps_what_levels_contain() {
-    let mut bill: Bill = before("bill.json");
-    (bill.rows[0].isolation, bill.rows[0].technique) = golden_setting();
-    bill.rows[0].contains = Some("11 of 12".into());
+    let mut isolation_costs: IsolationCosts = before("bill.json");
+    (isolation_costs.rows[0].isolation, isolation_costs.rows[0].technique) = golden_setting();
+    isolation_costs.rows[0].contains = Some("11 of 12".into());
     let mut old = sweep("bill");
     old["axes"] = json!([]);
     old["state"] = "complete".into();
     old["points"][0]["settings"] = json!({"isolation": "thread", "technique": "spsc-mux"});
-    let found = converted(&[("sweep.json", old), ("bill.json", json!(bill))]);
+    let found = converted(&[("sweep.json", old), ("bill.json", json!(isolation_costs))]);
     assert_eq!(found.kind, Kind::Bill);
-    let bill = Bill::from_runs(&ExperimentRuns::new(&found)).unwrap();
-    assert_eq!(bill.rows[0].contains.as_deref(), Some("11 of 12"));
-    assert_eq!(bill.rows[0].p50_ns, Some(640.0));
+    let isolation_costs = IsolationCosts::from_runs(&ExperimentRuns::new(&found)).unwrap();
+    assert_eq!(isolation_costs.rows[0].contains.as_deref(), Some("11 of 12"));
+    assert_eq!(isolation_costs.rows[0].p50_ns, Some(640.0));
 }
 
 fn golden_setting() -> (protocol::plan::Isolation, protocol::plan::Technique) {

@@ -174,7 +174,7 @@ fn lab_tables_fit_terminal_and_match_document() {
         .map(|lab| analysis::experiment::lab::report(lab).terminal(false))
         .concat();
     assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
-    // Times of sound runs only; CPU of 10,000 events; context switches of both ends per thousand,
+    // Times of valid runs only; CPU of 10,000 events; context switches of both ends per thousand,
     // and wake-ups per event.
     let units = "in nanoseconds; run in microseconds";
     for word in [

@@ -1,6 +1,6 @@
 //! What the book says about the method is what the code does.
 
-use analysis::experiment::{Endpoint, bill};
+use analysis::experiment::{Endpoint, isolation_cost};
 use analysis::merge::WARM_UP;
 use analysis::stats::placement::CORE_RTT_TOLERANCE;
 use analysis::stats::{MIN_KEPT_SHARE, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Margin, kept_pairs_decide};
@@ -41,7 +41,7 @@ fn sentences(margin: Margin, kept: f64) -> Vec<String> {
         format!("Orders due within the first {} of the window are in no percentile", percent(WARM_UP)),
         format!("steal | no kernel event, {} µs or longer;", MIN_STEAL_NS / 1_000),
         format!("each time of {} µs and more in which it began no duty cycle", MIN_NS[0] / 1_000),
-        format!("100 simulated bills of {} repeats each", bill::REPEATS),
+        format!("100 simulated bills of {} repeats each", isolation_cost::REPEATS),
     ]
 }
 
@@ -67,7 +67,7 @@ fn book_states_the_margin_and_the_repeats_of_a_bill() {
     let Margin { ns, share } = Margin::default();
     for said in [
         format!("The margin is the larger of {ns} ns and {} of A's median.", percent(share)),
-        format!("It has {} repeats", bill::REPEATS),
+        format!("It has {} repeats", isolation_cost::REPEATS),
     ] {
         assert!(page.contains(&said), "compare.md does not say: {said}");
     }

@@ -37,8 +37,13 @@ fn incomplete_survey_says_so_everywhere() {
 
 #[test]
 fn missing_answers_name_the_reason() {
-    let empty =
-        Survey { cores: None, recovery: Vec::new(), bill: None, queue: None, ..before("survey.json") };
+    let empty = Survey {
+        cores: None,
+        recovery: Vec::new(),
+        isolation_costs: None,
+        queue: None,
+        ..before("survey.json")
+    };
     let text = text_card(&Survey { parts: Vec::new(), ..empty.clone() });
     assert_eq!(text.matches("not measured\n").count(), 5, "{text}");
     assert!(text_card(&empty).contains("not measured: no time for one run of each of 2 settings"));

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// What the browser loaded and logged for a page.
-pub struct Seen {
+pub struct RenderedPage {
     pub dom: String,
     pub said: String,
     pub network: String,
@@ -31,7 +31,7 @@ fn chromium() -> Option<&'static str> {
 }
 
 /// Opens a file twice: for its DOM and for its screenshot.
-pub fn open(file: &Path, dark: bool) -> Option<Seen> {
+pub fn open(file: &Path, dark: bool) -> Option<RenderedPage> {
     let browser = chromium()?;
     let own = tempfile::tempdir().unwrap();
     let (log, picture) = (own.path().join("network.json"), own.path().join("picture.png"));
@@ -57,16 +57,16 @@ pub fn open(file: &Path, dark: bool) -> Option<Seen> {
     let (dom, mut said) = start(&["--dump-dom".into(), format!("--log-net-log={}", log.display())]);
     said += &start(&[format!("--screenshot={}", picture.display())]).1;
     let network = std::fs::read_to_string(log).unwrap();
-    Some(Seen { dom, said, network, picture: std::fs::read(picture).unwrap() })
+    Some(RenderedPage { dom, said, network, picture: std::fs::read(picture).unwrap() })
 }
 
 /// Checks that console and network log are empty.
-pub fn check_quiet(seen: &Seen) {
-    let complaints: Vec<&str> = seen.said.lines().filter(|line| line.contains("CONSOLE")).collect();
+pub fn check_quiet(rendered: &RenderedPage) {
+    let complaints: Vec<&str> = rendered.said.lines().filter(|line| line.contains("CONSOLE")).collect();
     assert!(complaints.is_empty(), "{complaints:?}");
     // Every request is in the log with its initiator, one per line; the browser's own have no
     // origin.
-    let asked: Vec<&str> = seen
+    let asked: Vec<&str> = rendered
         .network
         .lines()
         .filter(|line| line.contains("\"initiator\":") && !line.contains("\"initiator\":\"not an origin\""))
@@ -80,15 +80,15 @@ fn browser_shows_figures_without_network_requests() {
     let file = folder.path().join("report.html");
     let Some(light) = open(&file, false) else { return };
     let Some(dark) = open(&file, true) else { return };
-    for seen in [&light, &dark] {
-        check_quiet(seen);
-        check_figures(&seen.dom, &summary);
-        assert_eq!(plots(&seen.dom), plots(&page(&folder)));
+    for rendered in [&light, &dark] {
+        check_quiet(rendered);
+        check_figures(&rendered.dom, &summary);
+        assert_eq!(plots(&rendered.dom), plots(&page(&folder)));
         // The policy let the script run, and it drew every plot, with a legend.
         for part in ["<canvas", "class=\"u-legend"] {
-            assert_eq!(seen.dom.matches(part).count(), plots(&seen.dom).len(), "{part}");
+            assert_eq!(rendered.dom.matches(part).count(), plots(&rendered.dom).len(), "{part}");
         }
-        assert!(text(&seen.dom).contains(&summary.run));
+        assert!(text(&rendered.dom).contains(&summary.run));
     }
     assert!(light.picture.starts_with(b"\x89PNG") && light.picture.len() > 50_000, "{}", light.picture.len());
     assert_ne!(light.picture, dark.picture, "both schemes are drawn");
@@ -135,9 +135,9 @@ fn pointer_shows_values_and_zooms() {
     let (folder, _) = evaluated(&tailed(2_000));
     let file = folder.path().join("scripted.html");
     std::fs::write(&file, scripted(&page(&folder), POINTER)).unwrap();
-    let Some(seen) = open(&file, false) else { return };
-    check_quiet(&seen);
-    let steps = having(&seen.dom, "data-step");
+    let Some(rendered) = open(&file, false) else { return };
+    check_quiet(&rendered);
+    let steps = having(&rendered.dom, "data-step");
     let shown: Vec<&str> = steps.iter().map(|step| step.get("data-shown").unwrap()).collect();
     let [hover, zoomed, whole] = shown[..] else { panic!("{shown:?}") };
     // Half of the axis from 1 to 2,000 is 1/(1 − q) = 44.7; of its part from a half to 0.7, 95.6.
@@ -151,9 +151,13 @@ fn changed_script_is_refused_by_the_policy() {
     let (folder, _) = evaluated(&tailed(200));
     let file = folder.path().join("changed.html");
     std::fs::write(&file, page(&folder).replace("\"use strict\";\n", "\"use strict\"; \n")).unwrap();
-    let Some(seen) = open(&file, false) else { return };
-    assert!(!seen.dom.contains("<canvas") && seen.said.contains("Content Security Policy"), "{}", seen.said);
-    assert!(std::panic::catch_unwind(|| check_quiet(&seen)).is_err());
+    let Some(rendered) = open(&file, false) else { return };
+    assert!(
+        !rendered.dom.contains("<canvas") && rendered.said.contains("Content Security Policy"),
+        "{}",
+        rendered.said
+    );
+    assert!(std::panic::catch_unwind(|| check_quiet(&rendered)).is_err());
 }
 
 #[test]
@@ -165,7 +169,7 @@ fn network_requests_are_detected() {
         "<!doctype html><img src='http://127.0.0.1:9/x.png'><script>undefined_name()</script>",
     )
     .unwrap();
-    let Some(seen) = open(&file, false) else { return };
-    assert!(std::panic::catch_unwind(|| check_quiet(&seen)).is_err());
-    assert!(seen.said.contains("CONSOLE") && seen.network.contains("127.0.0.1:9/x.png"));
+    let Some(rendered) = open(&file, false) else { return };
+    assert!(std::panic::catch_unwind(|| check_quiet(&rendered)).is_err());
+    assert!(rendered.said.contains("CONSOLE") && rendered.network.contains("127.0.0.1:9/x.png"));
 }

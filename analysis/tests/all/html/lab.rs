@@ -36,9 +36,9 @@ fn lab_page_draws_each_cell() {
         "of 10,000 events"
     );
     let bars = series(&lanes, "busy");
-    assert_eq!(bars["note"], format!("{} runs", lab.cells[0].sound().count()));
+    assert_eq!(bars["note"], format!("{} runs", lab.cells[0].valid_runs().count()));
     assert_eq!(bars["x"].as_array().unwrap().len(), 2, "52 and 90 ms");
-    let Some(seen) = open(&folder.path().join("report.html"), false) else { return };
-    check_quiet(&seen);
-    assert_eq!(seen.dom.matches("<canvas").count(), plots(&page).len());
+    let Some(rendered) = open(&folder.path().join("report.html"), false) else { return };
+    check_quiet(&rendered);
+    assert_eq!(rendered.dom.matches("<canvas").count(), plots(&page).len());
 }

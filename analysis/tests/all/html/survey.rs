@@ -21,6 +21,6 @@ fn survey_page_has_card_parts_and_checks() {
     for words in commands.chain(found).chain([survey.started.as_str()]) {
         assert!(text.contains(&words.replace('&', "&amp;").replace('"', "&quot;")), "{words}: {text}");
     }
-    let Some(seen) = open(&folder.path().join("report.html"), false) else { return };
-    check_quiet(&seen);
+    let Some(rendered) = open(&folder.path().join("report.html"), false) else { return };
+    check_quiet(&rendered);
 }

@@ -7,8 +7,8 @@ use crate::fixture::scatter;
 use crate::formats::{before, golden};
 use analysis::document::Document;
 use analysis::experiment::{
-    Axis, AxisRecord, Bill, BillRow, Experiment, ExperimentRuns, ExperimentState, Figures, Kind, RateStep,
-    Reference, Row, SearchLimits, Setting, bill, ordered_rows,
+    Axis, AxisRecord, Experiment, ExperimentRuns, ExperimentState, Figures, IsolationCostRow, IsolationCosts,
+    Kind, RateStep, Reference, Row, SearchLimits, Setting, isolation_cost, ordered_rows,
 };
 use analysis::stats::{ComparisonLine, Difference, Estimate, Percentile, RunOutline, Verdict};
 use analysis::summary::Distribution;
@@ -134,7 +134,7 @@ fn varied_axes_have_charts() {
 
 /// Returns a line of a bill with this ratio and interval.
 fn line(percentile: Percentile, ratio: Option<[f64; 3]>, verdict: Verdict) -> ComparisonLine {
-    let known = before::<Bill>("bill.json").rows[0].differences[0].clone();
+    let known = before::<IsolationCosts>("bill.json").rows[0].differences[0].clone();
     let difference = ratio.map(|[low, value, high]| {
         let ratio = Estimate { value, low, high };
         Difference { ratio, difference: ratio, ..known.difference.unwrap() }
@@ -148,22 +148,23 @@ fn bill_page_shows_differences_and_verdicts() {
     let levels: (_, &[&str]) = (Axis::Isolation, &["thread", "process", "sandbox"]);
     let sweep = sweep(Kind::Bill, &[levels, (Axis::Technique, &["spsc-mux", "array-queue", "pipe"])], 5);
     let technique = |name: &str| Technique::from_name(name).unwrap();
-    let row = |isolation, name: &str, reference: Option<&str>, differences: Vec<ComparisonLine>| BillRow {
-        isolation,
-        technique: technique(name),
-        variant: String::new(),
-        reference: reference
-            .map(|name| Reference { isolation: Isolation::Thread, technique: technique(name) }),
-        caveats: if differences.is_empty() { vec![] } else { vec!["unfit in 2 of 10 runs".into()] },
-        differences,
-        ..before::<Bill>("bill.json").rows[0].clone()
-    };
+    let row =
+        |isolation, name: &str, reference: Option<&str>, differences: Vec<ComparisonLine>| IsolationCostRow {
+            isolation,
+            technique: technique(name),
+            variant: String::new(),
+            reference: reference
+                .map(|name| Reference { isolation: Isolation::Thread, technique: technique(name) }),
+            caveats: if differences.is_empty() { vec![] } else { vec!["unfit in 2 of 10 runs".into()] },
+            differences,
+            ..before::<IsolationCosts>("bill.json").rows[0].clone()
+        };
     let lines = |low: f64, verdict| {
         let ratio = Some([low, low + 0.02, low + 0.05]);
         vec![line(Percentile::P50, ratio, verdict), line(Percentile::P99, ratio, Verdict::Equivalent)]
     };
     let incomparable = vec![line(Percentile::P50, None, Verdict::CannotTell)];
-    let bill = Bill {
+    let isolation_costs = IsolationCosts {
         rows: vec![
             row(Isolation::Thread, "spsc-mux", None, vec![]),
             row(Isolation::Thread, "array-queue", Some("crossbeam-array-queue"), lines(0.9, Verdict::Faster)),
@@ -173,7 +174,10 @@ fn bill_page_shows_differences_and_verdicts() {
         ],
         ..before("bill.json")
     };
-    let html = analysis::html::experiment_page(&bill::report(&ExperimentRuns::new(&sweep), &bill));
+    let html = analysis::html::experiment_page(&isolation_cost::report(
+        &ExperimentRuns::new(&sweep),
+        &isolation_costs,
+    ));
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("report.html"), &html).unwrap();
     keep("bill.html", &html);
@@ -208,9 +212,9 @@ fn bill_page_shows_differences_and_verdicts() {
     assert_eq!(own.matches("<table>").count(), 1, "one wide table");
     assert!(own.contains("p99.9 stall-free ratio") || own.contains("p50 ratio"), "{own}");
 
-    if let Some(seen) = open(&folder.path().join("report.html"), false) {
-        check_quiet(&seen);
-        assert_eq!(seen.dom.matches("<canvas").count(), plots(&html).len());
+    if let Some(rendered) = open(&folder.path().join("report.html"), false) {
+        check_quiet(&rendered);
+        assert_eq!(rendered.dom.matches("<canvas").count(), plots(&html).len());
     }
 }
 

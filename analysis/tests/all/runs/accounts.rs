@@ -162,16 +162,12 @@ fn switch_record(is_on: bool, number: u32, scope: Scope, point: Point, value: u6
 
 /// Merges the honest run with a kill switch that is seen just before the t3 of an order, and
 /// revived later.
-fn run_with_kill_switch(
-    scope: Scope,
-    threading: Threading,
-    is_excused: bool,
-) -> (Vec<ViolationKind>, String) {
+fn run_with_kill_switch(scope: Scope, threading: Threading, is_cancel: bool) -> (Vec<ViolationKind>, String) {
     let mut fixture = Fixture::new(Shape { threading, ..FILLS });
     let (thread, index) = fixture.find(Point::OrchDispatch, ID);
     let log = &mut fixture.logs[thread];
     let t3 = log[index].value;
-    log[index].detail = u8::from(is_excused);
+    log[index].detail = u8::from(is_cancel);
     log.insert(index + 1, switch_record(false, 1, scope, Point::KillSeen, t3 + 1));
     let on = [(Point::KillSeen, t3 - 5), (Point::KillDone, t3 - 1)];
     log.splice(index..index, on.map(|(point, value)| switch_record(true, 0, scope, point, value)));

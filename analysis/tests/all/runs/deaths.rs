@@ -1,4 +1,4 @@
-//! Strategies that die during a run: every order is in exactly one category, and a death excuses
+//! Strategies that die during a run: every order is in exactly one category, and a death exempts
 //! only what it explains.
 
 use crate::common::{all_accounted, check_each, only, run, stamp};
@@ -90,7 +90,7 @@ fn only_the_order_being_pushed_can_be_lost() {
 }
 
 #[test]
-fn death_excuses_no_other_violation() {
+fn death_exempts_no_other_violation() {
     assert_eq!(run(&one_killed()).violations, []);
     check_each(
         one_killed,

@@ -136,14 +136,14 @@ fn each_exchange_violation_is_detected_and_named() {
 }
 
 #[test]
-fn venue_fault_excuses_no_other_venue() {
-    for excuse in ["a fault of its venue", "a fault of the other venue"] {
+fn venue_fault_exempts_no_other_venue() {
+    for place in ["a fault of its venue", "a fault of the other venue"] {
         for defect in 0..5 {
             let mut fixture = honest();
             with_reports(&mut fixture, ID);
             let own = u16::from(fixture.stamp(Point::GatewayRecv, ID).detail);
             let exchange = format!("exchange-{own}");
-            let venue = if excuse == "a fault of its venue" { own } else { 1 - own };
+            let venue = if place == "a fault of its venue" { own } else { 1 - own };
             fixture.record.plan.faults.push(fault(FaultKind::Mute, FaultTarget::Venue(VenueIndex(venue)), 0));
             match defect {
                 0 => fixture.remove(Point::ExchangeRecv, ID),
@@ -157,7 +157,7 @@ fn venue_fault_excuses_no_other_venue() {
                 }
             }
             let is_found = !run(&fixture).violations.is_empty();
-            assert_eq!(is_found, excuse == "a fault of the other venue", "{excuse}, {defect}");
+            assert_eq!(is_found, place == "a fault of the other venue", "{place}, {defect}");
         }
     }
 }

@@ -47,15 +47,18 @@ fn ends_only(mut fixture: Fixture) -> Fixture {
 #[test]
 fn end_stamps_give_rt_venue_without_stages() {
     let shape = Shape { reject_every: 4, ..Shape::PLAIN };
-    let (all, ends) = (summary(&Fixture::new(shape)), summary(&ends_only(Fixture::new(shape))));
-    assert!(ends.valid, "{:?}", ends.violations);
-    assert_eq!((ends.orders, ends.rt_venue, ends.send_lag), (all.orders, all.rt_venue, all.send_lag));
-    assert_eq!(ends.stages[Stage::VenueService], all.stages[Stage::VenueService]);
+    let (all, end_stamped) = (summary(&Fixture::new(shape)), summary(&ends_only(Fixture::new(shape))));
+    assert!(end_stamped.valid, "{:?}", end_stamped.violations);
+    assert_eq!(
+        (end_stamped.orders, end_stamped.rt_venue, end_stamped.send_lag),
+        (all.orders, all.rt_venue, all.send_lag)
+    );
+    assert_eq!(end_stamped.stages[Stage::VenueService], all.stages[Stage::VenueService]);
     for stage in [Stage::Submit, Stage::Dispatch, Stage::Completion, Stage::Return] {
-        assert_eq!(ends.stages[stage], Distribution::default());
+        assert_eq!(end_stamped.stages[stage], Distribution::default());
     }
     // The fixture's clock takes 12.5 ns a read; rt_venue has six of them, or two.
-    assert_eq!((all.clock.stamps_ns, ends.clock.stamps_ns), (75.0, 25.0));
+    assert_eq!((all.clock.stamps_ns, end_stamped.clock.stamps_ns), (75.0, 25.0));
 }
 
 #[test]

@@ -102,7 +102,7 @@ fn order_of_dead_gateway_is_closed_once() {
 fn fill_lost_with_gateway_is_excluded_from_position() {
     // Later orders of the gateway were processed, as from its next incarnation; without a death the
     // fill is missed.
-    for (outages, is_excused) in
+    for (outages, is_excluded) in
         [(vec![Outage { restarted_ns: Some(4), ..outage(1) }], true), (vec![], false)]
     {
         let mut fixture = Fixture::new(Shape { fills: true, ..SHAPE });
@@ -114,7 +114,7 @@ fn fill_lost_with_gateway_is_excluded_from_position() {
         fixture.record.outages = outages;
         // The synthetic engine's positions include all fills.
         let found = kinds(&run(&fixture));
-        assert_eq!(found.contains(&Kind::Position), is_excused, "{found:?}");
+        assert_eq!(found.contains(&Kind::Position), is_excluded, "{found:?}");
     }
 }
 

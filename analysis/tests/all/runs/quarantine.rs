@@ -121,7 +121,7 @@ fn invalid_records_in_untrusted_log_are_skipped_with_note() {
     assert_eq!(merged.violations, []);
     assert_eq!(merged.orders.sent, 80 + count_stamped_by_engine(&fixture));
     assert!(merged.notes[0].contains("; 5 records in it that make no sense"), "{:?}", merged.notes);
-    // Stamps of other threads are not excused.
+    // Stamps of other threads are not exempt.
     fixture.push("gateway-0", stamp(Point::StrategySend, OrderId::new(1, 0, 3), 1));
     assert_eq!(run(&fixture).violations[0].kind, ViolationKind::Misplaced);
 }

@@ -24,7 +24,7 @@ fn at_order(kind: FaultKind, order: u64) -> Fault {
 /// Returns the reasons why these faults never fired, which all are in the verdict.
 fn unfired(mut fixture: Fixture, faults: &[(Fault, Option<u64>)]) -> Vec<String> {
     fixture.record.plan.faults = faults.iter().map(|(fault, _)| *fault).collect();
-    fixture.record.strikes = faults.iter().map(|(_, injections)| *injections).collect();
+    fixture.record.fault_injections = faults.iter().map(|(_, injections)| *injections).collect();
     let summary = summary(&fixture);
     let in_verdict = |why: &String| summary.reasons.iter().any(|reason| reason.starts_with(why));
     assert!(summary.unfired_faults.iter().all(in_verdict), "{:?}", summary.reasons);

@@ -74,7 +74,7 @@ fn stuck_orders_and_recovery_follow_from_stamps() {
 fn venue_without_delay_has_no_stuck_orders() {
     let incident = &summary(&fixture()).venue_incidents[0];
     assert!(incident.orders > 10 && incident.stuck <= 1, "one may be the slowest of all: {incident:?}");
-    let mut sound = fixture();
-    sound.record.plan.faults.clear();
-    assert_eq!(summary(&sound).venue_incidents, []);
+    let mut honest = fixture();
+    honest.record.plan.faults.clear();
+    assert_eq!(summary(&honest).venue_incidents, []);
 }

@@ -95,15 +95,15 @@ fn unsent_orders_are_a_reason_only_for_players() {
     };
     let reason = message(&more).expect("seven are missing");
     assert!(reason.starts_with("7 of 10,007 orders were not sent: nothing had moved"), "{reason}");
-    let excuses: [Defect; 2] = [
+    let exemptions: [Defect; 2] = [
         |f| f.record.plan.trading_mut().strategy_kinds = vec!["player".into(), "mine".into()],
         // Another reason covers it.
         |f| f.record.outcome = RunOutcome::Interrupted,
     ];
-    for excuse in excuses {
+    for exemption in exemptions {
         let both = |f: &mut Fixture| {
             more(f);
-            excuse(f);
+            exemption(f);
         };
         assert_eq!(message(&both), None);
     }

@@ -20,7 +20,7 @@ use super::{ExperimentFlags, measure_experiment, usage};
 use crate::config::{Common, UsageError};
 use crate::host::Machine;
 use analysis::document::Document;
-use analysis::experiment::bill::{REPEATS, answer_so_far, native_techniques};
+use analysis::experiment::isolation_cost::{REPEATS, answer_so_far, native_techniques};
 use analysis::experiment::{Answer, Axis, Containments, Experiment, Kind, Setting};
 use analysis::stats::{MIN_PAIRS, Margin};
 use analysis::units::{Count, Nanos};

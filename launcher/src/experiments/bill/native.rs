@@ -4,7 +4,7 @@
 use super::super::flags::{AxisValue, SweepRequest, SweptSettings};
 use super::super::usage;
 use analysis::experiment::Axis;
-use analysis::experiment::bill::{NATIVE, native_techniques};
+use analysis::experiment::isolation_cost::{NATIVE, native_techniques};
 use anyhow::Result;
 use protocol::plan::{Isolation, Technique};
 

@@ -53,7 +53,7 @@ pub fn case(
     let reading = |ends: &[EndResults]| {
         let sum = |of: &dyn Fn(&EndResults) -> u64| ends.iter().map(of).fold(0, u64::saturating_add);
         let count = |end: &EndResults, counter: ReaderCounter| end.counters.get(counter);
-        let seen = |end: &EndResults| {
+        let accounted = |end: &EndResults| {
             count(end, ReaderCounter::Read).saturating_add(count(end, ReaderCounter::Missed))
         };
         let measures = [BoardMeasure::First, BoardMeasure::Second, BoardMeasure::Third];
@@ -66,7 +66,7 @@ pub fn case(
             reads_per_s: per_s(reads),
             missed,
             missed_share: (all_versions > 0.0).then(|| missed as f64 / all_versions),
-            unseen: sum(&|end| writes.saturating_sub(seen(end))),
+            unseen: sum(&|end| writes.saturating_sub(accounted(end))),
             torn: sum(&|end| count(end, ReaderCounter::Torn)),
             overtaken: sum(&|end| count(end, ReaderCounter::Overtaken)),
             propagation: figures(&series[0]),
@@ -186,9 +186,9 @@ fn problems(case: &BoardCase, counted: u64, interrupted: bool) -> Vec<String> {
     let writes = case.writer.writes;
     for reader in &case.each {
         let reading = &reader.reading;
-        let seen = reading.reads.saturating_add(reading.missed);
+        let accounted = reading.reads.saturating_add(reading.missed);
         // Versions of torn values are meaningless.
-        if !died(&reader.name) && !all_died && !has_no_end && reading.torn == 0 && seen != writes {
+        if !died(&reader.name) && !all_died && !has_no_end && reading.torn == 0 && accounted != writes {
             problems.push(format!(
                 "{}: {} read and {} missed are not the {writes} written",
                 reader.name, reading.reads, reading.missed

@@ -102,7 +102,7 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
     }
     bar.clear();
     save_and_print(&boards.answer().map_err(Error::msg)?, &boards.experiment(), &folder, flags.json)?;
-    Ok(match (boards.interrupted, boards.cases.iter().all(|case| case.is_sound())) {
+    Ok(match (boards.interrupted, boards.cases.iter().all(|case| case.is_valid())) {
         (true, _) => crate::runtime::signals::exit_code(),
         (_, true) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,

@@ -2,6 +2,7 @@
 
 use crate::config::UsageError;
 use analysis::units::Count;
+use protocol::index::StrategyIndex;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -71,7 +72,7 @@ impl WriteLoad {
 /// Returns when each write of a schedule is due, in nanoseconds from the start. Ascending, all
 /// before the end.
 pub fn due_times(schedule: &Schedule, duration_ns: u64) -> impl Iterator<Item = u64> + '_ {
-    let due = schedule.entries(0).map(|entry| entry.fire_ns);
+    let due = schedule.entries(StrategyIndex(0)).map(|entry| entry.fire_ns);
     due.take_while(move |due| *due < duration_ns).take(MAX_WRITES as usize)
 }
 

@@ -17,7 +17,7 @@ use super::record::{new_record, read};
 use super::{ExperimentFlags, measure_experiment, usage};
 use crate::config::{RunFlags, Slower, UsageError};
 use crate::host::Machine;
-use crate::shelf::folder_of;
+use crate::saved_results::folder_of;
 use analysis::document::Document;
 use analysis::experiment::{
     Answer, ComparedSettings, Comparison, Comparisons, Endpoint, Experiment, ExperimentRuns, Kind, compare,

@@ -18,7 +18,7 @@ use crate::config::{Common, Settings, UsageError};
 use crate::host::Machine;
 use crate::planner;
 use crate::runtime::run::FinishedRun;
-use analysis::experiment::axis::BillRole;
+use analysis::experiment::axis::CostRole;
 use analysis::experiment::{
     Disturbances, Experiment, ExperimentState, FaultOutcome, Kind, ProtectionCost, Setting,
 };
@@ -65,7 +65,7 @@ fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<ContainCase>)> {
     if asked.preset.is_some() {
         return usage("--preset with contain: there is none; leave it out");
     }
-    asked.check_axes(|axis| axis.entry().bill == BillRole::Row)?;
+    asked.check_axes(|axis| axis.entry().cost_role == CostRole::Row)?;
     let (mut techniques, mut isolations) = (Vec::new(), Vec::new());
     for value in asked.axes.iter().flatten() {
         let mut settings = Settings::default();

@@ -237,10 +237,10 @@ mod tests {
 
     #[test]
     fn strategy_killed_as_hung_was_refused_nothing() {
-        let ends = ["exit 40", "exit 41", "signal 9 (SIGKILL)", "hangs: no duty cycle for 200ms", "exit 1"]
+        let causes = ["exit 40", "exit 41", "signal 9 (SIGKILL)", "hangs: no duty cycle for 200ms", "exit 1"]
             .map(VictimEnd::from_cause);
         assert_eq!(
-            ends,
+            causes,
             [
                 VictimEnd::Got,
                 VictimEnd::Refused,

@@ -15,7 +15,7 @@ use super::{ExperimentFlags, measure_and_publish, usage};
 use crate::config::value::SettingValue;
 use crate::config::{Common, FaultSpec, Faults, Settings, UsageError};
 use crate::host::Machine;
-use analysis::experiment::axis::BillRole;
+use analysis::experiment::axis::CostRole;
 use analysis::experiment::{
     Contained, DISTURBANCE_MARGIN, DisturbanceDone, EngineGaps, Experiment, Kind, Setting,
 };
@@ -146,7 +146,7 @@ impl ExperimentFlags for DisturbFlags {
         if asked.preset.is_some() {
             return usage("--preset with disturb: there is none; leave it out");
         }
-        asked.check_axes(|axis| axis.entry().bill == BillRole::Row)?;
+        asked.check_axes(|axis| axis.entry().cost_role == CostRole::Row)?;
         let (mut techniques, mut isolations) = (Vec::new(), Vec::new());
         for value in asked.axes.iter().flatten() {
             let mut settings = Settings::default();
@@ -216,9 +216,9 @@ pub(super) fn done(settings: &Settings, summary: &Summary) -> DisturbanceDone {
     let own = agents().filter(|agent| agent.role == role);
     let steps = own.filter_map(|agent| agent.counters.get(name)).sum();
     let died = summary.incidents.iter().find(|incident| incident.strategy == StrategyIndex(strategy));
-    let is_sound = summary.outcome == RunOutcome::Complete && summary.valid;
+    let is_complete_and_valid = summary.outcome == RunOutcome::Complete && summary.valid;
     let (steps, survived) = if case.scenario.fault.kind.is_disturbance() {
-        (steps, if is_sound { Contained::Yes } else { Contained::No })
+        (steps, if is_complete_and_valid { Contained::Yes } else { Contained::No })
     } else {
         let outcome = row(&case, summary, "").contained;
         (u64::from(outcome != Contained::Nothing), outcome)

@@ -40,7 +40,7 @@ pub(super) fn order(lab: &Lab) -> Vec<(u32, usize)> {
     let turn = |number: u32| (0..cells).map(move |place| (number, (place + number as usize) % cells));
     let is_missing = |(number, cell): &(u32, usize)| {
         let cell = &lab.cells[*cell];
-        *number < lab.runs_of(cell) && !cell.has_sound_run(*number)
+        *number < lab.runs_of(cell) && !cell.has_valid_run(*number)
     };
     (0..lab.max_runs()).flat_map(turn).filter(is_missing).collect()
 }

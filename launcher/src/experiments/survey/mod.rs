@@ -13,7 +13,7 @@ use crate::host::Machine;
 use crate::output::{complain, stdout};
 use crate::runtime::folder;
 use crate::runtime::signals::{self, Signals};
-use crate::shelf::RUNS;
+use crate::saved_results::RUNS;
 use analysis::document::write_atomically;
 use analysis::experiment::survey::{survey_index, svg_card, text_card};
 use analysis::experiment::{MachineCheck, PartRecord, Survey, SurveyPart, rows_csv};
@@ -99,7 +99,7 @@ pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Re
         containment: None,
         disturbance: None,
         journal: None,
-        bill: None,
+        isolation_costs: None,
         queue: None,
     };
     let folder = folder::create_result_folder(&flags.out, &survey.started, "survey")?.canonicalize()?;
@@ -230,8 +230,9 @@ mod tests {
 
     #[test]
     fn parts_end_in_order_within_the_limit() {
-        let ends: Vec<_> = SurveyPart::ALL.iter().map(|part| time_until_end(*part, 5).as_secs()).collect();
-        assert!(ends.is_sorted() && ends[0] > 0);
-        assert!((285..300).contains(&ends[ends.len() - 1]), "{ends:?}");
+        let end_times: Vec<_> =
+            SurveyPart::ALL.iter().map(|part| time_until_end(*part, 5).as_secs()).collect();
+        assert!(end_times.is_sorted() && end_times[0] > 0);
+        assert!((285..300).contains(&end_times[end_times.len() - 1]), "{end_times:?}");
     }
 }

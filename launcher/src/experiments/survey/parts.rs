@@ -18,7 +18,7 @@ use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::run::{self, Interrupted, Interruption, Presentation};
 use analysis::document::Document;
 use analysis::experiment::{
-    Bill, Comparisons, Containments, Disturbances, Experiment, ExperimentRuns, Recovery,
+    Comparisons, Containments, Disturbances, Experiment, ExperimentRuns, IsolationCosts, Recovery,
 };
 use analysis::record::RunOutcome;
 use analysis::stats::MIN_PAIRS;
@@ -167,11 +167,11 @@ impl SurveyRun {
         let settings = choose(self.until, &BILL);
         let words = format!("{settings} --repeats {REPEATS} {LOAD}{}", strategies(&self.machine));
         let (record, _, shortfall) = self.measure::<BillFlags>("bill", &words)?;
-        let mut found = Bill::from_runs(&ExperimentRuns::new(&record)).map_err(Error::msg)?;
+        let mut found = IsolationCosts::from_runs(&ExperimentRuns::new(&record)).map_err(Error::msg)?;
         for row in &mut found.rows {
             row.differences.retain(|line| is_shown(&line.measure));
         }
-        self.survey.bill = Some(found);
+        self.survey.isolation_costs = Some(found);
         Ok(shortfall)
     }
 
@@ -214,7 +214,7 @@ impl SurveyRun {
         if !keeps_failures {
             let runs = ExperimentRuns::new(&record);
             let runs = runs.runs().map(|run| &run.outline);
-            self.runs.extend(runs.map(|run| (run.is_sound() && run.fit_for_latency, run.reasons.clone())));
+            self.runs.extend(runs.map(|run| (run.is_usable() && run.fit_for_latency, run.reasons.clone())));
         }
         Ok((record, folder, failure.or(left_out).or(shortfall)))
     }

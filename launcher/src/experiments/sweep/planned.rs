@@ -229,7 +229,7 @@ impl PlannedSweep {
             let (name, outline) = (self.name(number), &entry.outline);
             let was = if is_mine { "made" } else { "had been made" };
             writeln!(output::stdout(), "{name}: {was} on {}", outline.machine.hostname)?;
-            if !outline.is_sound() {
+            if !outline.is_usable() {
                 let why = outline.reasons.first().map_or("no reason given", String::as_str);
                 complain(&format!("error: {name} failed: {why}"));
                 code = ExitCode::FAILURE;

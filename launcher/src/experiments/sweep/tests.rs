@@ -169,17 +169,17 @@ fn stopped_sweep_resumes_with_missing_runs() {
 
 #[test]
 fn a_run_that_failed_is_kept_and_tried_again() {
-    let sound = |sweep: &Experiment| {
-        sweep.made().filter(|row| row.outline().is_some_and(|run| run.is_sound())).count()
+    let usable = |sweep: &Experiment| {
+        sweep.made().filter(|row| row.outline().is_some_and(|run| run.is_usable())).count()
     };
     let (mut sweep, _, folder) = measured(&LEVELS, 1, &mut |settings| {
         let mut made = made(settings);
         made.outline.complete = false;
         Ok(made)
     });
-    assert_eq!((sweep.made().count(), sound(&sweep)), (2, 0));
+    assert_eq!((sweep.made().count(), usable(&sweep)), (2, 0));
     measure(&mut sweep, folder.path(), &mut |settings| Ok(made(settings)), &mut bar()).unwrap();
-    assert_eq!((sweep.made().count(), sound(&sweep)), (2, 2));
+    assert_eq!((sweep.made().count(), usable(&sweep)), (2, 2));
 }
 
 #[test]

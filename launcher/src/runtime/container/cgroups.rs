@@ -229,7 +229,7 @@ mod tests {
         plan
     }
 
-    fn seen(tree: &fake::FakeHost) -> Vec<String> {
+    fn group_files(tree: &fake::FakeHost) -> Vec<String> {
         let mut found: Vec<String> = super::list(tree.root())
             .into_iter()
             .flat_map(|(_, group)| {
@@ -272,7 +272,7 @@ mod tests {
                 format!("{front}/pids.max = 128"),
             ]
         };
-        assert_eq!(seen(&tree), [of(0), of(1)].concat(), "the engine has none");
+        assert_eq!(group_files(&tree), [of(0), of(1)].concat(), "the engine has none");
         tree.put(&format!("sys/fs/cgroup/user/bulkhead.{RUN}.strategy-1/cgroup.procs"), "");
         assert_eq!(entrances(tree.root(), RUN, "strategy-1").unwrap().len(), 1);
         assert_eq!(entrances(tree.root(), RUN, "engine").unwrap().len(), 0);
@@ -293,7 +293,7 @@ mod tests {
             let front = format!("cpuset/bulkhead.RUN.strategy-{strategy}");
             [format!("{front}/cpuset.cpus = {strategy}"), format!("{front}/cpuset.mems = 0-1")]
         };
-        assert_eq!(seen(&tree), [of(0), of(1)].concat());
+        assert_eq!(group_files(&tree), [of(0), of(1)].concat());
         remove_files(&tree);
         drop(groups);
     }
@@ -317,7 +317,7 @@ mod tests {
         let groups = ContainerCgroups::begin(&plan(), tree.root()).unwrap();
         let front = |strategy: u32, of: &str| format!("{of}/bulkhead.RUN.strategy-{strategy}");
         assert_eq!(
-            seen(&tree),
+            group_files(&tree),
             [
                 format!("{}/cpu.cfs_quota_us = 200000", front(0, "cpu")),
                 format!("{}/cpu.cfs_quota_us = 200000", front(1, "cpu")),
@@ -328,7 +328,7 @@ mod tests {
         // As after both the launcher and its reaper were killed.
         std::mem::forget(groups);
         assert_eq!(remove_all(tree.root(), "20261120-142421123-1-1", Duration::ZERO), [""; 0]);
-        assert_eq!(seen(&tree).len(), 4, "another run's stay");
+        assert_eq!(group_files(&tree).len(), 4, "another run's stay");
         remove_files(&tree);
         assert_eq!(remove_all(tree.root(), RUN, Duration::ZERO), [""; 0]);
         assert!(super::list(tree.root()).is_empty());

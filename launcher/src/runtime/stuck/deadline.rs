@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// Maximum length of an excused wait, in limits, unless set otherwise.
+/// Maximum length of an extended wait, in limits, unless set otherwise.
 const DEFAULT_STRETCH: u64 = 6;
 /// Minimum gap that counts as a pause of the machine, in nanoseconds, however short a limit is.
 const MIN_ASLEEP_NS: u64 = 1_000_000_000;
@@ -53,18 +53,18 @@ impl Deadline {
         self.last_awake = now_ns;
     }
 
-    /// Returns the time from which the wait's limit counts. `excused`: when an excuse was last
-    /// seen, 0 for never.
-    pub const fn since(&self, excused: u64) -> u64 {
+    /// Returns the time from which the wait's limit counts. `extended`: when it was last
+    /// extended, 0 for never.
+    pub const fn since(&self, extended: u64) -> u64 {
         let longest = self.since.saturating_add(self.limit.saturating_mul(self.stretch - 1));
-        let excused = if excused < longest { excused } else { longest };
-        if excused > self.since { excused } else { self.since }
+        let extended = if extended < longest { extended } else { longest };
+        if extended > self.since { extended } else { self.since }
     }
 
-    /// Returns `true` if the wait has exceeded its limit. `excused`: when an excuse was last seen,
+    /// Returns `true` if the wait has exceeded its limit. `extended`: when it was last extended,
     /// 0 for never.
-    pub const fn is_over(&self, now: u64, excused: u64) -> bool {
-        now.saturating_sub(self.since(excused)) > self.limit
+    pub const fn is_over(&self, now: u64, extended: u64) -> bool {
+        now.saturating_sub(self.since(extended)) > self.limit
     }
 
     pub const fn limit(&self) -> u64 {
@@ -79,12 +79,12 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     /// Returns the second at which a wait of five is over if polled at these seconds, each with the
-    /// second of the last excuse.
-    fn over(looks: impl IntoIterator<Item = u64>, excused: impl Fn(u64) -> u64) -> Option<u64> {
+    /// second of the last extension.
+    fn over(looks: impl IntoIterator<Item = u64>, extended: impl Fn(u64) -> u64) -> Option<u64> {
         let mut deadline = Deadline::within(Duration::from_secs(5), 0);
         looks.into_iter().find(|second| {
             deadline.mark_awake(second * S);
-            deadline.is_over(second * S, excused(*second) * S)
+            deadline.is_over(second * S, extended(*second) * S)
         })
     }
 
@@ -111,19 +111,19 @@ mod tests {
     }
 
     #[test]
-    fn excuse_prolongs_wait_up_to_its_bound() {
+    fn extension_prolongs_wait_up_to_its_bound() {
         assert_eq!(over(1..100, |second| second.min(8)), Some(14));
-        assert_eq!(over(1..100, |second| second), Some(31), "excused for ever");
+        assert_eq!(over(1..100, |second| second), Some(31), "extended for ever");
         let ten = Deadline::new(5, 0).stretched_to(10);
         assert!(!ten.is_over(50, 50) && ten.is_over(51, 51));
-        assert!(ten.is_over(6, 0), "an excuse that is over does not count");
+        assert!(ten.is_over(6, 0), "an extension that is over does not count");
     }
 
     #[test]
     fn deadlines_that_believe_everything_are_found() {
-        // A deadline that any excuse restarts never ends; one that counts the launcher's pause ends
-        // too early.
-        let believes = |now: u64, excused: u64| now - excused > 5 * S;
+        // A deadline that any extension restarts never ends; one that counts the launcher's pause
+        // ends too early.
+        let believes = |now: u64, extended: u64| now - extended > 5 * S;
         assert_eq!((1..100).find(|second| believes(second * S, second * S)), None);
         let counts = Deadline::within(Duration::from_secs(5), 0);
         assert_eq!((1..3).chain(60..100).find(|second| counts.is_over(second * S, 0)), Some(60));

@@ -2,7 +2,7 @@
 //! thread writes.
 //!
 //! The status is written by the suspect itself, so it is not trusted. A heartbeat counts when the
-//! launcher, on its own clock, sees it *change*. A silent thread is excused only by facts that the
+//! launcher, on its own clock, sees it *change*. A silent thread is exempt only by facts that the
 //! launcher observes itself:
 //!
 //! | fact | the deadline |
@@ -16,7 +16,7 @@
 //! | anything else, whatever state it reports | the plan's |
 //!
 //! A thread reports its own thread id, once: the first id seen of an incarnation is kept, and only
-//! a thread of its own process is queried. Only threads that write a journal are excused for a
+//! a thread of its own process is queried. Only threads that write a journal are exempt for a
 //! disk, since their code is ours: a strategy can wait in the kernel for as long as it likes.
 
 use super::{CpuAccount, CpuSample, Deadline};
@@ -72,7 +72,7 @@ pub struct Liveness {
     ns_per_tick: f64,
     now: u64,
     awake_since: u64,
-    /// When a thread was last excused only by waiting for a core.
+    /// When a thread was last exempt only by waiting for a core.
     last_starved: u64,
     /// When a debugger was last seen to stop a thread.
     last_held: u64,
@@ -163,7 +163,7 @@ impl Liveness {
             self.watches.iter_mut().for_each(|watch| watch.deadline.restart(now));
         }
         self.now = now;
-        if self.watches.iter().any(|watch| self.is_excused(watch)) {
+        if self.watches.iter().any(|watch| self.is_exempt(watch)) {
             self.last_starved = now;
         }
     }
@@ -176,11 +176,11 @@ impl Liveness {
 
     /// Records that the run waits for a core or for the disk of a journal, although no thread is
     /// silent for long.
-    pub const fn record_excuse_of_run(&mut self) {
+    pub const fn record_exemption_of_run(&mut self) {
         self.last_starved = self.now;
     }
 
-    /// Returns the tick at which a thread was last excused; initially the time of creation.
+    /// Returns the tick at which a thread was last exempt; initially the time of creation.
     pub const fn last_starved(&self) -> u64 {
         self.last_starved
     }
@@ -314,8 +314,8 @@ impl Liveness {
         watch.deadline.stretched_to(limits.max(STARVED_LIMITS.into()))
     }
 
-    /// Returns `true` if only the wait for a core or for a disk excuses a thread's silence.
-    fn is_excused(&self, watch: &ThreadWatch) -> bool {
+    /// Returns `true` if only the wait for a core or for a disk exempts a silent thread.
+    fn is_exempt(&self, watch: &ThreadWatch) -> bool {
         let limit = self.ticks(self.limit);
         let silent = self.silent_ticks(watch);
         let is_starved = self.is_starved(watch) && silent <= limit.saturating_mul(STARVED_LIMITS.into());
@@ -326,12 +326,12 @@ impl Liveness {
 
     /// Returns `true` if more than one and a half deadlines have passed since the tick `since`. Any
     /// thread that is not silent now has started a duty cycle since. Never while a thread is
-    /// excused.
+    /// exempt.
     pub fn is_overdue(&self, since: u64) -> bool {
         self.is_open
             && self.now.saturating_sub(since.max(self.awake_since()))
                 > self.ticks(self.limit + self.limit / 2)
-            && !self.watches.iter().any(|watch| self.is_excused(watch))
+            && !self.watches.iter().any(|watch| self.is_exempt(watch))
     }
 
     /// Returns the maximum interval at which [`Liveness::mark_awake`] must be called.

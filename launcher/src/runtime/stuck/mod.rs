@@ -36,6 +36,7 @@ pub use sample::CpuSample;
 pub use shutdown_timeout::ShutdownTimeout;
 pub use stall::{ProgressCounters, StallWatch};
 
+use protocol::index::StrategyIndex;
 use protocol::plan::Role;
 use protocol::supervision::BlockedClaim;
 
@@ -58,12 +59,12 @@ use protocol::supervision::BlockedClaim;
 pub fn blocked_slot(
     blocked_claim: Option<BlockedClaim>,
     liveness: &Liveness,
-    is_contained: impl FnOnce(u16) -> bool,
+    is_contained: impl FnOnce(StrategyIndex) -> bool,
 ) -> Option<(Role, String)> {
     let at = blocked_claim.filter(|at| liveness.is_overdue(at.since_ticks))?;
     let blocked = format!("submit ring blocked at slot {}: claimed but never written", at.slot);
     match at.announcer {
-        Some(strategy) if is_contained(strategy.0) => None,
+        Some(strategy) if is_contained(strategy) => None,
         Some(strategy) => {
             Some((Role::Strategy(strategy), format!("{blocked}, while its claimant keeps running")))
         }

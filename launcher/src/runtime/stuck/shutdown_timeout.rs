@@ -13,7 +13,7 @@ pub struct ShutdownTimeout {
     length: Duration,
     deadline: Deadline,
     /// When a process was last found to be waiting for a core.
-    excused_ns: u64,
+    extended_ns: u64,
     /// CPU accounts by process id, when the timeout started or was last extended.
     accounts: Vec<(u32, CpuAccount)>,
 }
@@ -30,7 +30,7 @@ impl ShutdownTimeout {
 
     fn with_accounts(length: Duration, accounts: Vec<(u32, CpuAccount)>) -> Self {
         let deadline = Deadline::within(length, 0);
-        Self { begun: Instant::now(), length, deadline, excused_ns: 0, accounts }
+        Self { begun: Instant::now(), length, deadline, extended_ns: 0, accounts }
     }
 
     /// Returns `true` if the timeout is over for the processes `left`, which have not exited.
@@ -40,7 +40,7 @@ impl ShutdownTimeout {
 
     fn is_over_at(&mut self, now_ns: u64, accounts: impl FnOnce() -> Vec<(u32, CpuAccount)>) -> bool {
         self.deadline.mark_awake(now_ns);
-        if !self.deadline.is_over(now_ns, self.excused_ns) {
+        if !self.deadline.is_over(now_ns, self.extended_ns) {
             return false;
         }
         let accounts = accounts();
@@ -49,9 +49,9 @@ impl ShutdownTimeout {
             first.is_some_and(|(_, first)| account.is_starved_since(first, self.length))
         };
         if accounts.iter().any(starves) {
-            (self.excused_ns, self.accounts) = (now_ns, accounts);
+            (self.extended_ns, self.accounts) = (now_ns, accounts);
         }
-        self.deadline.is_over(now_ns, self.excused_ns)
+        self.deadline.is_over(now_ns, self.extended_ns)
     }
 }
 

@@ -78,8 +78,8 @@ impl DebuggerStops {
 
 impl Supervisor<'_> {
     /// Records which strategies are stopped by debuggers, and tells the user when that changes.
-    pub(super) fn note_debuggers(&mut self, seen: &Observations, out: &mut dyn Actions) {
-        for (thread, found) in seen.threads.iter().enumerate() {
+    pub(super) fn note_debuggers(&mut self, observed: &Observations, out: &mut dyn Actions) {
+        for (thread, found) in observed.threads.iter().enumerate() {
             let held = self.liveness.held_ticks(thread);
             let held_ns = held.map(|ticks| (ticks as f64 * self.plan.ns_per_tick) as u64);
             let debugger = found.debugger.as_ref().and_then(|debugger| Some(debugger.as_ref()?.to_string()));
@@ -89,7 +89,9 @@ impl Supervisor<'_> {
                     let debugger = &self.debugger_stops.0[&thread].debugger;
                     format!("{name} is stopped by {debugger}: its deadline (--liveness) waits")
                 }
-                Some(StopChange::Ended(ns)) if seen.exited_normally(self.owner_index(thread)).is_none() => {
+                Some(StopChange::Ended(ns))
+                    if observed.exited_normally(self.owner_index(thread)).is_none() =>
+                {
                     let length = duration(ns);
                     format!(
                         "{name} runs again after {length} in a debugger: its deadline (--liveness) starts again"

@@ -48,29 +48,33 @@ impl Supervisor<'_> {
         self.plan.processes.iter().position(owns).unwrap_or(0)
     }
 
-    pub(super) fn failure_of(&self, thread: usize, what: String, seen: &Observations) -> RunOutcome {
-        self.failure_of_process(self.owner_index(thread), what, seen)
+    pub(super) fn failure_of(&self, thread: usize, what: String, observed: &Observations) -> RunOutcome {
+        self.failure_of_process(self.owner_index(thread), what, observed)
     }
 
-    fn failure_of_process(&self, process: usize, what: String, seen: &Observations) -> RunOutcome {
-        failure(&self.plan.processes[process].name, seen.processes[process].pid, what)
+    fn failure_of_process(&self, process: usize, what: String, observed: &Observations) -> RunOutcome {
+        failure(&self.plan.processes[process].name, observed.processes[process].pid, what)
     }
 
     /// Returns the failure of the launcher itself, or of a process or role that cannot continue.
-    pub(super) fn find_failure(&mut self, seen: &Observations, out: &mut dyn Actions) -> Option<RunOutcome> {
-        let own = seen.launcher_error.as_deref().or_else(|| self.containment.error());
+    pub(super) fn find_failure(
+        &mut self,
+        observed: &Observations,
+        out: &mut dyn Actions,
+    ) -> Option<RunOutcome> {
+        let own = observed.launcher_error.as_deref().or_else(|| self.containment.error());
         if let Some(error) = own {
             return Some(failure("launcher", self.plan.launcher_pid, error.to_owned()));
         }
-        if let Some(failed) = self.find_early_exit(seen) {
+        if let Some(failed) = self.find_early_exit(observed) {
             self.phase = Phase::Failing(failed);
             return None;
         }
-        self.check_liveness(seen, out).or_else(|| self.check_violations(seen))
+        self.check_liveness(observed, out).or_else(|| self.check_violations(observed))
     }
 
     /// Returns a process that exited too early, or whose thread failed.
-    fn find_early_exit(&self, seen: &Observations) -> Option<FailedProcess> {
+    fn find_early_exit(&self, observed: &Observations) -> Option<FailedProcess> {
         for (index, process) in self.plan.processes.iter().enumerate() {
             let is_spare = self.plan.is_spare(process);
             if is_spare || self.containment.supervises(index) || self.plan.can_lose_board_end(process) {
@@ -79,17 +83,18 @@ impl Supervisor<'_> {
             // The end of a strategy that dies alone is an incident.
             let mut threads = process.threads.iter().map(|thread| *thread as usize);
             let is_failed = |thread: &usize| {
-                seen.state(*thread) == ThreadState::Failed && !self.containment.supervises_thread(*thread)
+                observed.state(*thread) == ThreadState::Failed && !self.containment.supervises_thread(*thread)
             };
             let failed = threads.clone().find(is_failed);
             let done = threads.all(|thread| {
-                seen.state(thread) == ThreadState::Done || self.containment.has_lost_thread(thread)
+                observed.state(thread) == ThreadState::Done || self.containment.has_lost_thread(thread)
             });
-            if failed.is_some() || seen.exited_normally(index).is_some_and(|in_order| !(done && in_order)) {
+            if failed.is_some() || observed.exited_normally(index).is_some_and(|in_order| !(done && in_order))
+            {
                 let mut roles = self.plan.roles_of(process);
                 return Some(FailedProcess {
                     process: index,
-                    error: failed.map_or_else(String::new, |thread| seen.threads[thread].error.clone()),
+                    error: failed.map_or_else(String::new, |thread| observed.threads[thread].error.clone()),
                     since_ns: self.now_ns(),
                     awaits_exit: roles.any(|role| role.kind() == RoleKind::Strategy),
                 });
@@ -107,27 +112,31 @@ impl Supervisor<'_> {
     }
 
     /// Returns the outcome once a failed process has exited, or has not in time.
-    pub(super) fn await_last_words(&self, failed: &FailedProcess, seen: &Observations) -> Option<RunOutcome> {
-        let words = seen.last_words.as_deref()?;
-        let runs = seen.exited_normally(failed.process).is_none();
+    pub(super) fn await_last_words(
+        &self,
+        failed: &FailedProcess,
+        observed: &Observations,
+    ) -> Option<RunOutcome> {
+        let words = observed.last_words.as_deref()?;
+        let runs = observed.exited_normally(failed.process).is_none();
         if failed.awaits_exit && runs && !failed.left(self.now_ns(), self.limits.exit_wait).is_zero() {
             return None;
         }
-        let what = self.cause(failed, words, seen);
-        Some(self.failure_of_process(failed.process, what, seen))
+        let what = self.cause(failed, words, observed);
+        Some(self.failure_of_process(failed.process, what, observed))
     }
 
     /// Returns why a process failed: how it exited according to the kernel, and its own message. A
     /// strategy's own message comes last.
-    fn cause(&self, failed: &FailedProcess, last_words: &str, seen: &Observations) -> String {
+    fn cause(&self, failed: &FailedProcess, last_words: &str, observed: &Observations) -> String {
         let FailedProcess { process, error, .. } = failed;
         let error = Some(error.as_str()).filter(|error| !error.is_empty());
-        let exit_text = seen.exit_text(*process);
+        let exit_text = observed.exit_text(*process);
         if failed.awaits_exit {
             let thread = self.plan.processes[*process].threads.first().map_or(0, |thread| *thread as usize);
-            let is_ready = seen.state(thread) >= ThreadState::Ready;
+            let is_ready = observed.state(thread) >= ThreadState::Ready;
             let unattached = if is_ready { String::new() } else { self.attach_hint(thread) };
-            let how = match seen.exited_normally(*process) {
+            let how = match observed.exited_normally(*process) {
                 Some(true) => format!("{exit_text} before it had finished"),
                 Some(false) => exit_text,
                 None => "gave up".into(),
@@ -149,16 +158,16 @@ impl Supervisor<'_> {
     }
 
     /// Returns the failure because of a quarantine or of memory damage.
-    fn check_violations(&self, seen: &Observations) -> Option<RunOutcome> {
-        let (role, what) = self.containment.violation(&self.liveness, seen)?;
-        Some(self.failure_of(self.plan.thread_of(role)?, what, seen))
+    fn check_violations(&self, observed: &Observations) -> Option<RunOutcome> {
+        let (role, what) = self.containment.violation(&self.liveness, observed)?;
+        Some(self.failure_of(self.plan.thread_of(role)?, what, observed))
     }
 
     /// Returns the failure of a thread that hangs or forges its status.
-    fn check_liveness(&self, seen: &Observations, out: &mut dyn Actions) -> Option<RunOutcome> {
+    fn check_liveness(&self, observed: &Observations, out: &mut dyn Actions) -> Option<RunOutcome> {
         let others =
             self.plan.processes.iter().enumerate().filter(|(index, _)| !self.containment.supervises(*index));
-        for (index, process) in others.filter(|(index, _)| seen.exited_normally(*index).is_none()) {
+        for (index, process) in others.filter(|(index, _)| observed.exited_normally(*index).is_none()) {
             let own = process.threads.iter().map(|thread| *thread as usize);
             for thread in own.filter(|thread| !self.containment.supervises_thread(*thread)) {
                 let Some(suspicion) = self.liveness.fault(thread, &process.threads) else { continue };
@@ -169,7 +178,7 @@ impl Supervisor<'_> {
                 } else {
                     format!("thread {} {suspicion}", self.plan.threads[thread].name)
                 };
-                return Some(self.failure_of(thread, what, seen));
+                return Some(self.failure_of(thread, what, observed));
             }
         }
         None
@@ -177,29 +186,31 @@ impl Supervisor<'_> {
 
     /// Returns the failure of a strategy that has overwritten a header, where deaths are not
     /// contained; otherwise that is an incident.
-    fn check_headers(&self, seen: &Observations) -> Option<RunOutcome> {
-        let mut all = (0..).zip(&seen.strategies);
+    fn check_headers(&self, observed: &Observations) -> Option<RunOutcome> {
+        let mut all = StrategyIndex::first(u16::MAX).zip(&observed.strategies);
         let (strategy, forgery) = all.find_map(|(index, of)| Some((index, of.forged_header.clone()?)))?;
-        Some(self.failure_of(self.plan.thread_of(Role::Strategy(StrategyIndex(strategy)))?, forgery, seen))
+        Some(self.failure_of(self.plan.thread_of(Role::Strategy(strategy))?, forgery, observed))
     }
 
     /// Turns the outcome into a failure if a process had to be killed at the end, or died then.
-    pub(super) fn check_exits(&self, outcome: RunOutcome, seen: &Observations) -> RunOutcome {
+    pub(super) fn check_exits(&self, outcome: RunOutcome, observed: &Observations) -> RunOutcome {
         if outcome != RunOutcome::Complete {
             return outcome;
         }
         let mut all = 0..self.plan.processes.len();
         let bad = all.find(|index| {
-            seen.exited_normally(*index) != Some(true)
-                && !self.containment.explains_exit_of(*index, seen)
+            observed.exited_normally(*index) != Some(true)
+                && !self.containment.explains_exit_of(*index, observed)
                 && !self.plan.can_lose_board_end(&self.plan.processes[*index])
         });
         match bad {
             Some(index) => {
-                let what = format!("exited abnormally: {}", seen.exit_text(index));
-                self.failure_of_process(index, what, seen)
+                let what = format!("exited abnormally: {}", observed.exit_text(index));
+                self.failure_of_process(index, what, observed)
             }
-            None if !self.containment.contains_strategies() => self.check_headers(seen).unwrap_or(outcome),
+            None if !self.containment.contains_strategies() => {
+                self.check_headers(observed).unwrap_or(outcome)
+            }
             None => outcome,
         }
     }

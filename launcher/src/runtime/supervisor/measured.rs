@@ -43,14 +43,14 @@ impl Supervisor<'_> {
     pub(super) fn measure(
         &mut self,
         mut loops: MeasuredLoops,
-        seen: &Observations,
+        observed: &Observations,
         out: &mut dyn Actions,
     ) -> NextPhase {
-        if let Some(failed) = self.record_board_deaths(loops.state, seen, out) {
+        if let Some(failed) = self.record_board_deaths(loops.state, observed, out) {
             return NextPhase::End(failed);
         }
-        let is_restarting = self.is_writer_restarting(seen);
-        let next = match (!is_restarting && self.have_sources_ended(seen), self.requests) {
+        let is_restarting = self.is_writer_restarting(observed);
+        let next = match (!is_restarting && self.have_sources_ended(observed), self.requests) {
             (true, _) => RunState::Stop,
             (false, 0) => RunState::Go,
             (false, _) => RunState::Drain,
@@ -59,16 +59,16 @@ impl Supervisor<'_> {
             loops.state = next;
             out.perform(Action::SetRunState(next));
         }
-        if !is_restarting && seen.processes.iter().all(|process| process.exit.is_some()) {
+        if !is_restarting && observed.processes.iter().all(|process| process.exit.is_some()) {
             let is_whole = self.requests == 0;
             return NextPhase::End(if is_whole { RunOutcome::Complete } else { RunOutcome::Interrupted });
         }
-        let (now_ns, progress) = (self.now_ns(), measured_progress(seen));
+        let (now_ns, progress) = (self.now_ns(), measured_progress(observed));
         let limit = self.measured_limit(loops.state);
         if progress != loops.progress {
             (loops.progress, loops.since_ns) = (progress, now_ns);
         } else if Duration::from_nanos(now_ns.saturating_sub(loops.since_ns)) > limit {
-            let what = format!("no progress for {limit:?}: {}", self.unfinished(seen).join(", "));
+            let what = format!("no progress for {limit:?}: {}", self.unfinished(observed).join(", "));
             return NextPhase::End(failure("launcher", self.plan.launcher_pid, what));
         }
         NextPhase::Wait(Phase::Measuring(loops))
@@ -76,10 +76,10 @@ impl Supervisor<'_> {
 
     /// Returns `true` while a dead writer is still observed: its successor is started after this
     /// step, or once the kernel confirms the death.
-    fn is_writer_restarting(&self, seen: &Observations) -> bool {
+    fn is_writer_restarting(&self, observed: &Observations) -> bool {
         let has_successor =
             |pid| self.board_deaths.iter().any(|death| death.pid == pid && death.recovered_ns.is_some());
-        seen.processes.iter().any(|process| {
+        observed.processes.iter().any(|process| {
             let has_died = process.exit.as_ref().is_some_and(|exit| !exit.is_success);
             has_died && (!process.is_proven_dead || has_successor(process.pid))
         })
@@ -87,11 +87,11 @@ impl Supervisor<'_> {
 
     /// Returns `true` if nothing more is produced: each source is done or its process has ended.
     /// Not before every other end has begun: a run that is stopped begins no more.
-    fn have_sources_ended(&self, seen: &Observations) -> bool {
+    fn have_sources_ended(&self, observed: &Observations) -> bool {
         self.plan.threads.iter().enumerate().all(|(index, thread)| {
             let is_source = thread.roles[0].is_source();
             let awaited = if is_source { ThreadState::Done } else { ThreadState::Running };
-            seen.processes[self.owner_index(index)].exit.is_some() || seen.state(index) >= awaited
+            observed.processes[self.owner_index(index)].exit.is_some() || observed.state(index) >= awaited
         })
     }
 
@@ -100,11 +100,11 @@ impl Supervisor<'_> {
     fn record_board_deaths(
         &mut self,
         state: RunState,
-        seen: &Observations,
+        observed: &Observations,
         out: &mut dyn Actions,
     ) -> Option<RunOutcome> {
         for (index, planned) in self.plan.processes.iter().enumerate() {
-            let process = &seen.processes[index];
+            let process = &observed.processes[index];
             if let Some(why) = &process.failed_start {
                 return Some(failure("launcher", self.plan.launcher_pid, why.clone()));
             }
@@ -161,17 +161,17 @@ impl Supervisor<'_> {
         }
     }
 
-    fn unfinished(&self, seen: &Observations) -> Vec<&str> {
+    fn unfinished(&self, observed: &Observations) -> Vec<&str> {
         let threads = self.plan.threads.iter().enumerate();
-        let left = threads.filter(|(thread, _)| seen.state(*thread) != ThreadState::Done);
+        let left = threads.filter(|(thread, _)| observed.state(*thread) != ThreadState::Done);
         left.map(|(_, thread)| thread.name.as_str()).collect()
     }
 }
 
 /// Returns a number that changes whenever a measured loop makes progress.
-fn measured_progress(seen: &Observations) -> u64 {
-    let running = seen.processes.iter().filter(|process| process.exit.is_none()).count() as u64;
-    seen.threads.iter().fold(running, |sum, thread| {
+fn measured_progress(observed: &Observations) -> u64 {
+    let running = observed.processes.iter().filter(|process| process.exit.is_none()).count() as u64;
+    observed.threads.iter().fold(running, |sum, thread| {
         sum.wrapping_add(thread.measured_events).wrapping_add(thread.state() as u64)
     })
 }

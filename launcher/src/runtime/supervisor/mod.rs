@@ -27,7 +27,7 @@ pub mod observations;
 mod pauses;
 mod progress;
 pub mod restart_policy;
-mod stall_excuses;
+mod stall_exemptions;
 
 pub use failures::memory_failure;
 pub use pauses::BUSY_POLL_INTERVAL;
@@ -49,7 +49,7 @@ use protocol::control::RunState;
 use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
 use protocol::status::ThreadState;
-use stall_excuses::StarvedProcesses;
+use stall_exemptions::StarvedProcesses;
 use std::time::Duration;
 
 /// Maximum length of the extended drain of an interrupted run, in limits.
@@ -158,7 +158,7 @@ pub struct SupervisionRecord {
     /// Strategies that operators added.
     pub additions: Vec<Addition>,
     /// How often each fault of the plan was injected; `None`: not by the launcher.
-    pub strikes: Vec<Option<u64>>,
+    pub fault_injections: Vec<Option<u64>>,
     /// Warnings about the run.
     pub warnings: Vec<String>,
 }
@@ -190,7 +190,7 @@ pub struct Supervisor<'a> {
     containment: Containment<'a>,
     liveness: Liveness,
     faults: FaultSchedule,
-    strikes: Vec<Option<u64>>,
+    fault_injections: Vec<Option<u64>>,
     /// Number of termination signals so far.
     requests: usize,
     stall: StallWatch,
@@ -228,7 +228,7 @@ impl<'a> Supervisor<'a> {
             containment: Containment::inactive(plan),
             liveness: Liveness::new(plan, now),
             faults: FaultSchedule::new(plan, seed),
-            strikes: plan.faults.iter().map(|fault| is_by_signal(fault).then_some(0)).collect(),
+            fault_injections: plan.faults.iter().map(|fault| is_by_signal(fault).then_some(0)).collect(),
             requests: 0,
             stall: StallWatch::with_limit(limits.silence.saturating_add(max_delay)),
             closing: trading.books().next().map(|_| StallWatch::with_limit(limits.quiet)),
@@ -245,33 +245,33 @@ impl<'a> Supervisor<'a> {
 
     /// Decides what follows from what was observed at the tick `now`. The actions must be performed
     /// in order, before anything is observed again.
-    pub fn step(&mut self, seen: &Observations, now: u64, out: &mut impl Actions) {
-        self.decide(seen, now, out);
+    pub fn step(&mut self, observed: &Observations, now: u64, out: &mut impl Actions) {
+        self.decide(observed, now, out);
     }
 
     /// The step, compiled once.
-    fn decide(&mut self, seen: &Observations, now: u64, out: &mut dyn Actions) {
+    fn decide(&mut self, observed: &Observations, now: u64, out: &mut dyn Actions) {
         self.now = now;
         let outcome = match std::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Ended => return,
             Phase::Stopping(outcome) => {
-                self.containment.record_end(seen, now);
-                return out.perform(Action::End(self.check_exits(outcome, seen)));
+                self.containment.record_end(observed, now);
+                return out.perform(Action::End(self.check_exits(outcome, observed)));
             }
             Phase::Failing(failed) => {
-                let outcome = self.await_last_words(&failed, seen);
+                let outcome = self.await_last_words(&failed, observed);
                 self.phase = Phase::Failing(failed);
-                outcome.map(|outcome| match seen.has_launcher_lost_memory {
+                outcome.map(|outcome| match observed.has_launcher_lost_memory {
                     true => memory_failure(self.plan.launcher_pid),
                     false => outcome,
                 })
             }
             phase => {
                 self.phase = phase;
-                self.watch(seen, out).or_else(|| self.proceed(seen, out))
+                self.watch(observed, out).or_else(|| self.proceed(observed, out))
             }
         };
-        self.is_restarting = self.containment.is_restarting(seen);
+        self.is_restarting = self.containment.is_restarting(observed);
         if let Some(outcome) = outcome {
             let exit = match outcome {
                 RunOutcome::Interrupted => ExitTime::Fixed(self.limits.interrupted_grace),
@@ -284,13 +284,13 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Handles deaths and faults. Returns the outcome of a run that failed or is ended by a signal.
-    fn watch(&mut self, seen: &Observations, out: &mut dyn Actions) -> Option<RunOutcome> {
+    fn watch(&mut self, observed: &Observations, out: &mut dyn Actions) -> Option<RunOutcome> {
         let now = self.now;
         self.liveness.mark_awake(now);
-        for (thread, found) in seen.threads.iter().enumerate() {
+        for (thread, found) in observed.threads.iter().enumerate() {
             self.liveness.observe(thread, found.pulse, found.ticks);
         }
-        for (thread, found) in seen.threads.iter().enumerate() {
+        for (thread, found) in observed.threads.iter().enumerate() {
             if let Some(sample) = found.cpu {
                 self.liveness.record_cpu_sample(thread, sample);
             }
@@ -302,32 +302,32 @@ impl<'a> Supervisor<'a> {
             }
         }
         self.note_disk_waits(out);
-        self.note_debuggers(seen, out);
-        self.inject_faults(seen, out);
+        self.note_debuggers(observed, out);
+        self.inject_faults(observed, out);
         let is_trading = self.is_trading();
-        self.containment.step(seen, &mut self.liveness, (now, is_trading), out);
-        let found = self.find_failure(seen, out);
-        self.requests = seen.termination_requests;
+        self.containment.step(observed, &mut self.liveness, (now, is_trading), out);
+        let found = self.find_failure(observed, out);
+        self.requests = observed.termination_requests;
         let is_ended = self.requests >= self.limits.max_requests;
         let ended = is_ended.then_some(RunOutcome::Interrupted).filter(|_| self.failing_process().is_none());
         let found = found.or(ended);
-        let is_lost = seen.has_launcher_lost_memory || seen.has_process_lost_memory;
+        let is_lost = observed.has_launcher_lost_memory || observed.has_process_lost_memory;
         let lost = is_lost.then(|| memory_failure(self.plan.launcher_pid));
         // Lost memory reads as zeros: no strategy is blamed for that.
-        if seen.has_launcher_lost_memory { lost } else { found.or(lost) }
+        if observed.has_launcher_lost_memory { lost } else { found.or(lost) }
     }
 
     /// Advances the run as far as possible. Returns its outcome once it is over.
-    fn proceed(&mut self, seen: &Observations, out: &mut dyn Actions) -> Option<RunOutcome> {
-        self.record_excuses(seen, out);
+    fn proceed(&mut self, observed: &Observations, out: &mut dyn Actions) -> Option<RunOutcome> {
+        self.record_exemptions(observed, out);
         loop {
             let next = match std::mem::replace(&mut self.phase, Phase::Ended) {
-                Phase::Starting(deadline) => self.start(deadline, seen, out),
-                Phase::Trading => self.trade(seen, out),
-                Phase::Measuring(loops) => self.measure(loops, seen, out),
-                Phase::Closing(wait) => self.close(wait, seen, out),
-                Phase::Draining(drain) => self.drain_engine(drain, seen),
-                Phase::Settling(wait) => self.settle(wait, seen),
+                Phase::Starting(deadline) => self.start(deadline, observed, out),
+                Phase::Trading => self.trade(observed, out),
+                Phase::Measuring(loops) => self.measure(loops, observed, out),
+                Phase::Closing(wait) => self.close(wait, observed, out),
+                Phase::Draining(drain) => self.drain_engine(drain, observed),
+                Phase::Settling(wait) => self.settle(wait, observed),
                 phase @ (Phase::Failing(_) | Phase::Stopping(_) | Phase::Ended) => NextPhase::Wait(phase),
             };
             match next {
@@ -342,10 +342,10 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Waits until every thread reports ready, then opens the barrier.
-    fn start(&mut self, mut deadline: Deadline, seen: &Observations, out: &mut dyn Actions) -> NextPhase {
+    fn start(&mut self, mut deadline: Deadline, observed: &Observations, out: &mut dyn Actions) -> NextPhase {
         let is_spare = |thread| self.plan.is_spare(&self.plan.processes[self.owner_index(thread)]);
-        let mut threads = 0..seen.threads.len();
-        let late = threads.find(|thread| seen.state(*thread) < ThreadState::Ready && !is_spare(*thread));
+        let mut threads = 0..observed.threads.len();
+        let late = threads.find(|thread| observed.state(*thread) < ThreadState::Ready && !is_spare(*thread));
         if let Some(late) = late {
             if self.requests > 0 {
                 return NextPhase::End(RunOutcome::Interrupted);
@@ -353,7 +353,7 @@ impl<'a> Supervisor<'a> {
             if self.is_wait_over(&mut deadline) {
                 let (timeout, hint) = (self.limits.start, self.attach_hint(late));
                 let what = format!("hangs at the start: not ready after {timeout:?}{hint}");
-                return NextPhase::End(self.failure_of(late, what, seen));
+                return NextPhase::End(self.failure_of(late, what, observed));
             }
             return NextPhase::Wait(Phase::Starting(deadline));
         }
@@ -371,10 +371,10 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Waits until every strategy has all its reports.
-    fn trade(&mut self, seen: &Observations, out: &mut dyn Actions) -> NextPhase {
-        let (sent, open) = self.containment.sent_and_open(seen);
+    fn trade(&mut self, observed: &Observations, out: &mut dyn Actions) -> NextPhase {
+        let (sent, open) = self.containment.sent_and_open(observed);
         self.progress = (sent, open);
-        if self.awaited(seen).next().is_none() && !self.containment.is_role_restarting(seen) {
+        if self.awaited(observed).next().is_none() && !self.containment.is_role_restarting(observed) {
             return NextPhase::Enter(Phase::Closing(self.begin_wait()));
         }
         self.is_draining |= sent >= self.expected_orders() || self.drain.is_some();
@@ -386,47 +386,47 @@ impl<'a> Supervisor<'a> {
             self.drain = Some(DrainWait { deadline, last_progress: (0, self.now_ns()) });
         }
         if let Some(mut quiet) = self.closing.take() {
-            match self.is_trading_over(seen, &mut quiet, sent) {
+            match self.is_trading_over(observed, &mut quiet, sent) {
                 true => out.perform(Action::SetRunState(RunState::Drain)),
                 false => self.closing = Some(quiet),
             }
         }
         if let Some(mut drain) = self.drain.take() {
-            if self.is_drain_over(seen, &mut drain) {
+            if self.is_drain_over(observed, &mut drain) {
                 return NextPhase::End(RunOutcome::Interrupted);
             }
             self.drain = Some(drain);
             return NextPhase::Wait(Phase::Trading);
         }
         let mut stall = self.stall;
-        let stalled = self.check_stall(seen, &mut stall);
+        let stalled = self.check_stall(observed, &mut stall);
         self.stall = stall;
         let engine = self.plan.thread_of(Role::Orchestrator).unwrap_or(0);
         match stalled {
-            Some(what) => NextPhase::End(self.failure_of(engine, what, seen)),
+            Some(what) => NextPhase::End(self.failure_of(engine, what, observed)),
             None => NextPhase::Wait(Phase::Trading),
         }
     }
 
     /// Waits until every exchange has written its last book.
-    fn close(&mut self, mut wait: BoundedWait, seen: &Observations, out: &mut dyn Actions) -> NextPhase {
-        if seen.is_any_tape_open() {
+    fn close(&mut self, mut wait: BoundedWait, observed: &Observations, out: &mut dyn Actions) -> NextPhase {
+        if observed.is_any_tape_open() {
             out.perform(Action::SetRunState(RunState::Drain));
             if !self.is_wait_over(&mut wait.deadline) {
                 return NextPhase::Wait(Phase::Closing(wait));
             }
         }
         let wait = self.begin_wait();
-        let (idle_since_ns, work) = (wait.began_ns, seen.engine.map_or(0, |engine| engine.work));
+        let (idle_since_ns, work) = (wait.began_ns, observed.engine.map_or(0, |engine| engine.work));
         NextPhase::Enter(Phase::Draining(EngineDrain { wait, work, idle_since_ns }))
     }
 
     /// Waits until the engine has drained.
-    fn drain_engine(&mut self, mut drain: EngineDrain, seen: &Observations) -> NextPhase {
+    fn drain_engine(&mut self, mut drain: EngineDrain, observed: &Observations) -> NextPhase {
         let now = self.now_ns();
-        if let Some(engine) = &seen.engine {
+        if let Some(engine) = &observed.engine {
             // The counters of a successor that has not recovered yet are zero.
-            if engine.work != drain.work || self.containment.is_role_restarting(seen) {
+            if engine.work != drain.work || self.containment.is_role_restarting(observed) {
                 (drain.work, drain.idle_since_ns) = (engine.work, now);
             }
             let idle = Duration::from_nanos(now.saturating_sub(drain.idle_since_ns));
@@ -442,12 +442,12 @@ impl<'a> Supervisor<'a> {
 
     /// Waits until roles that died just now have restarted, and what they had not finished has
     /// drained.
-    fn settle(&mut self, mut wait: BoundedWait, seen: &Observations) -> NextPhase {
-        if self.containment.is_role_restarting(seen) && !self.is_wait_over(&mut wait.deadline) {
-            let (work, idle_since_ns) = (seen.engine.map_or(0, |engine| engine.work), self.now_ns());
+    fn settle(&mut self, mut wait: BoundedWait, observed: &Observations) -> NextPhase {
+        if self.containment.is_role_restarting(observed) && !self.is_wait_over(&mut wait.deadline) {
+            let (work, idle_since_ns) = (observed.engine.map_or(0, |engine| engine.work), self.now_ns());
             return NextPhase::Wait(Phase::Draining(EngineDrain { wait, work, idle_since_ns }));
         }
-        if self.containment.is_restarting(seen) && !self.is_wait_over(&mut wait.deadline) {
+        if self.containment.is_restarting(observed) && !self.is_wait_over(&mut wait.deadline) {
             return NextPhase::Wait(Phase::Settling(wait));
         }
         let is_interrupted = self.drain.is_some();
@@ -460,26 +460,26 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Injects the faults that are signals and due ([`crate::faults`]).
-    fn inject_faults(&mut self, seen: &Observations, out: &mut dyn Actions) {
+    fn inject_faults(&mut self, observed: &Observations, out: &mut dyn Actions) {
         if self.start_ticks == 0 || self.faults.next_due_ns().is_none() {
             return;
         }
-        let strategies = 0..self.plan.trading().strategies;
-        let presences: Vec<Presence> = strategies.map(|strategy| self.presence(strategy, seen)).collect();
+        let strategies = StrategyIndex::first(self.plan.trading().strategies);
+        let presences: Vec<Presence> = strategies.map(|strategy| self.presence(strategy, observed)).collect();
         for DueFault { fault, kind, target, .. } in self.faults.take_due(self.now_ns(), &presences) {
             let Some(role) = target else {
-                self.strikes[fault] = self.strikes[fault].map(|times| times + 1);
+                self.fault_injections[fault] = self.fault_injections[fault].map(|times| times + 1);
                 out.perform(Action::InjectFault(None, kind));
                 continue;
             };
             // A role that is done gets no fault any more.
-            let is_done = |thread| seen.state(thread) == ThreadState::Done;
+            let is_done = |thread| observed.state(thread) == ThreadState::Done;
             if role.kind() != RoleKind::Strategy && self.plan.thread_of(role).is_some_and(is_done) {
                 continue;
             }
             let process = self.plan.process_of(role);
-            if process.is_some_and(|process| seen.exited_normally(process).is_none()) {
-                self.strikes[fault] = self.strikes[fault].map(|times| times + 1);
+            if process.is_some_and(|process| observed.exited_normally(process).is_none()) {
+                self.fault_injections[fault] = self.fault_injections[fault].map(|times| times + 1);
                 self.containment.record_fault(role, self.now);
                 out.perform(Action::InjectFault(process, kind));
             }
@@ -487,13 +487,13 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Returns whether a strategy can receive a fault.
-    fn presence(&self, strategy: u16, seen: &Observations) -> Presence {
-        let role = Role::Strategy(StrategyIndex(strategy));
+    fn presence(&self, strategy: StrategyIndex, observed: &Observations) -> Presence {
+        let role = Role::Strategy(strategy);
         let process = self.plan.process_of(role);
         presence(
-            self.plan.thread_of(role).map(|thread| seen.state(thread)),
+            self.plan.thread_of(role).map(|thread| observed.state(thread)),
             self.containment.is_running(strategy),
-            process.is_some_and(|process| seen.exited_normally(process).is_none()),
+            process.is_some_and(|process| observed.exited_normally(process).is_none()),
         )
     }
 
@@ -539,7 +539,14 @@ impl<'a> Supervisor<'a> {
         warnings.extend(self.debugger_stops.warnings(self.plan));
         let (incidents, mut role_restarts, outages, additions) = self.containment.into_lists();
         role_restarts.extend(self.board_deaths);
-        SupervisionRecord { incidents, role_restarts, outages, additions, strikes: self.strikes, warnings }
+        SupervisionRecord {
+            incidents,
+            role_restarts,
+            outages,
+            additions,
+            fault_injections: self.fault_injections,
+            warnings,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Exits of processes are observed before their memory: what is seen of a dead process is final.
 
 use crate::runtime::stuck::{CpuAccount, CpuSample, Debugger};
-use protocol::index::VenueIndex;
+use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::plan::{Plan, Role};
 use protocol::status::{LivenessSample, ThreadState};
 use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, Repair};
@@ -40,8 +40,8 @@ pub struct Observations {
     pub has_process_lost_memory: bool,
     /// Last lines of the stderr of the process that `Supervisor::failing_process` names.
     pub last_words: Option<String>,
-    /// Excuses of a run without progress, if `Supervisor::needs_excuses`.
-    pub excuses: Option<RunExcuses>,
+    /// Exemptions of a run without progress, if `Supervisor::needs_exemptions`.
+    pub exemptions: Option<StallExemptions>,
     /// An action that could not be performed: the run ends.
     pub launcher_error: Option<String>,
 }
@@ -138,7 +138,7 @@ pub struct OperatorEnd {
     /// When it was given, in ticks.
     pub ticks: u64,
     /// The strategy.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// The kind of the successor, empty if it is the same; `None`: no successor.
     pub successor: Option<String>,
 }
@@ -150,7 +150,7 @@ pub struct OperatorAddition {
     /// The number of the command.
     pub number: u32,
     /// The strategy.
-    pub strategy: u16,
+    pub strategy: StrategyIndex,
     /// Its kind; empty: that of its predecessor, or of the plan.
     pub kind: String,
 }
@@ -170,7 +170,7 @@ pub struct GatewayObservation {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExchangeObservation {
     /// The venue that it runs.
-    pub venue: u16,
+    pub venue: VenueIndex,
     /// Orders received.
     pub received: u64,
     /// The recovery of its process.
@@ -235,9 +235,9 @@ impl EngineObservation {
     }
 }
 
-/// Excuses of a run without progress.
+/// Exemptions of a run without progress.
 #[derive(Clone, Debug, Default)]
-pub struct RunExcuses {
+pub struct StallExemptions {
     /// A process of which a journal thread waits for the disk.
     pub disk_writer: Option<usize>,
     /// CPU accounts of all running processes, by process id; `None` if they were not asked for.
@@ -271,7 +271,7 @@ impl Observations {
     }
 
     /// Returns the exchange of a venue.
-    pub fn exchange(&self, venue: u16) -> ExchangeObservation {
+    pub fn exchange(&self, venue: VenueIndex) -> ExchangeObservation {
         self.exchanges.iter().find(|exchange| exchange.venue == venue).copied().unwrap_or_default()
     }
 
@@ -279,24 +279,29 @@ impl Observations {
     pub fn recovery(&self, role: Role) -> RecoveryObservation {
         match role {
             Role::Orchestrator => self.engine.map(|engine| engine.recovery).unwrap_or_default(),
-            role => self.exchange(role.index()).recovery,
+            role => self.exchange(VenueIndex(role.index())).recovery,
         }
     }
 
     /// Returns `true` if every sent order was refused, arrived at its venue, or was closed with its
     /// gateway. `of_dead` returns the orders of a gateway that is permanently dead.
-    pub fn have_all_arrived(&self, plan: &Plan, sent: u64, of_dead: impl Fn(u16) -> Option<u64>) -> bool {
+    pub fn have_all_arrived(
+        &self,
+        plan: &Plan,
+        sent: u64,
+        of_dead: impl Fn(GatewayIndex) -> Option<u64>,
+    ) -> bool {
         let (trading, Some(engine)) = (plan.trading(), self.engine) else { return false };
-        let received = |gateway: u16| {
-            let counted = || self.gateways.get(usize::from(gateway)).map_or(0, |gateway| gateway.received);
+        let received = |gateway: GatewayIndex| {
+            let counted = || self.gateways.get(gateway.as_usize()).map_or(0, |gateway| gateway.received);
             of_dead(gateway).unwrap_or_else(counted)
         };
-        let at_gateways: u64 = (0..trading.gateways()).map(received).sum();
+        let at_gateways: u64 = GatewayIndex::first(trading.gateways()).map(received).sum();
         // A gateway that answers for its venue does not forward all orders; nor did one that died.
-        let may_keep = |gateway| plan.validates_venue(gateway) || of_dead(gateway.0).is_some();
+        let may_keep = |gateway| plan.validates_venue(gateway) || of_dead(gateway).is_some();
         let at_exchange = |venue: VenueIndex| {
-            let sent_on = || trading.gateways_of(venue).map(|gateway| received(gateway.0)).sum();
-            trading.gateways_of(venue).any(may_keep) || self.exchange(venue.0).received >= sent_on()
+            let sent_on = || trading.gateways_of(venue).map(received).sum();
+            trading.gateways_of(venue).any(may_keep) || self.exchange(venue).received >= sent_on()
         };
         engine.dispatched.saturating_add(engine.rejected) >= sent
             && at_gateways >= engine.dispatched
@@ -312,7 +317,7 @@ mod tests {
     /// An engine that dispatched seven orders, of which gateway 0 has four and gateway 1 `second`.
     /// The exchange of the former has all four, and that of the latter has two. Returns whether all
     /// seven have arrived.
-    fn has_arrived(second: u64, of_dead: impl Fn(u16) -> Option<u64>) -> bool {
+    fn has_arrived(second: u64, of_dead: impl Fn(GatewayIndex) -> Option<u64>) -> bool {
         let mut trading = Trading::new(1, 2);
         (trading.venue_kinds, trading.exchange) = (vec![Trading::BOOK.into()], ExchangePlacement::Process);
         let (placement, threading) = (Placement::EachGateway, Threading::Dedicated);
@@ -320,13 +325,13 @@ mod tests {
         let gateway = |received| GatewayObservation { received, ..GatewayObservation::default() };
         let exchange =
             |venue, received| ExchangeObservation { venue, received, ..ExchangeObservation::default() };
-        let seen = Observations {
+        let observed = Observations {
             engine: Some(EngineObservation { dispatched: 7, ..EngineObservation::default() }),
             gateways: vec![gateway(4), gateway(second)],
-            exchanges: vec![exchange(0, 4), exchange(1, 2)],
+            exchanges: vec![exchange(VenueIndex(0), 4), exchange(VenueIndex(1), 2)],
             ..Observations::default()
         };
-        seen.have_all_arrived(&plan, 7, of_dead)
+        observed.have_all_arrived(&plan, 7, of_dead)
     }
 
     /// Two venues with a gateway for each of two credentials: the second venue's are 2 and 3.
@@ -339,13 +344,13 @@ mod tests {
         let has_arrived = |exchanges: [u64; 2]| {
             let exchange =
                 |(venue, received)| ExchangeObservation { venue, received, ..ExchangeObservation::default() };
-            let seen = Observations {
+            let observed = Observations {
                 engine: Some(EngineObservation { dispatched: 10, ..EngineObservation::default() }),
                 gateways: [1, 2, 3, 4].map(gateway).to_vec(),
-                exchanges: (0..).zip(exchanges).map(exchange).collect(),
+                exchanges: VenueIndex::first(2).zip(exchanges).map(exchange).collect(),
                 ..Observations::default()
             };
-            seen.have_all_arrived(&plan, 10, |_| None)
+            observed.have_all_arrived(&plan, 10, |_| None)
         };
         assert!(has_arrived([3, 7]));
         assert!(!has_arrived([3, 6]) && !has_arrived([2, 7]), "one is on its way from a gateway");
@@ -353,7 +358,7 @@ mod tests {
 
     #[test]
     fn orders_of_dead_gateway_count_as_arrived() {
-        let dead = |orders| move |gateway| (gateway == 1).then_some(orders);
+        let dead = |orders| move |gateway| (gateway == GatewayIndex(1)).then_some(orders);
         assert!(!has_arrived(2, |_| None), "one is on its way to a gateway");
         assert!(!has_arrived(3, |_| None), "or from there to its exchange");
         assert!(has_arrived(2, dead(3)), "what was closed with the gateway comes no more");

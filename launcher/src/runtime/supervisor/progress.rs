@@ -17,19 +17,19 @@ pub struct DueTimes<'a>(pub &'a [ReadOnlyWords]);
 
 impl DueTimes<'_> {
     /// Returns when an order of a strategy is due, in nanoseconds since the start.
-    fn due_ns(&self, strategy: u16, order: usize) -> u64 {
+    fn due_ns(&self, strategy: StrategyIndex, order: usize) -> u64 {
         let at = HEADER_WORDS + order * SCHEDULE_ENTRY_WORDS;
-        self.0[usize::from(strategy)].load(at, Ordering::Relaxed)
+        self.0[strategy.as_usize()].load(at, Ordering::Relaxed)
     }
 
     /// Returns when a strategy's first order after `since_ns` is due, in nanoseconds since the
     /// start.
-    fn due_after(&self, plan: &Plan, strategy: u16, since_ns: u64) -> Option<u64> {
+    fn due_after(&self, plan: &Plan, strategy: StrategyIndex, since_ns: u64) -> Option<u64> {
         let trading = plan.trading();
-        if trading.pacing_of(StrategyIndex(strategy)) == Pacing::Closed {
+        if trading.pacing_of(strategy) == Pacing::Closed {
             return None;
         }
-        let orders = trading.orders[usize::from(strategy)] as usize;
+        let orders = trading.orders[strategy.as_usize()] as usize;
         // Entries come in the order of their times.
         let (mut from, mut to) = (0, orders);
         while from < to {
@@ -42,16 +42,16 @@ impl DueTimes<'_> {
     /// Returns when the last order is due after the start; `None` if unknown, or with faults.
     pub(super) fn last_due(&self, plan: &Plan) -> Option<Duration> {
         let trading = plan.trading();
-        let is_scheduled =
-            (0..trading.strategies).all(|index| trading.pacing_of(StrategyIndex(index)) == Pacing::Scheduled);
+        let is_scheduled = StrategyIndex::first(trading.strategies)
+            .all(|index| trading.pacing_of(index) == Pacing::Scheduled);
         if !is_scheduled || !plan.faults.is_empty() {
             return None;
         }
-        let last = |strategy: u16| {
-            let order = (trading.orders[usize::from(strategy)] as usize).checked_sub(1)?;
+        let last = |strategy: StrategyIndex| {
+            let order = (trading.orders[strategy.as_usize()] as usize).checked_sub(1)?;
             Some(self.due_ns(strategy, order))
         };
-        (0..trading.strategies).filter_map(last).max().map(Duration::from_nanos)
+        StrategyIndex::first(trading.strategies).filter_map(last).max().map(Duration::from_nanos)
     }
 }
 
@@ -80,9 +80,9 @@ impl Supervisor<'_> {
     /// Returns `true` if the wait for the last reports of an interrupted run is over. On a machine
     /// with too few cores they come late, so it is extended while more arrive, up to a bound: a
     /// hostile strategy could produce them without end.
-    pub(super) fn is_drain_over(&self, seen: &Observations, drain: &mut DrainWait) -> bool {
+    pub(super) fn is_drain_over(&self, observed: &Observations, drain: &mut DrainWait) -> bool {
         let now = self.now_ns();
-        let moved = self.progress_counters(seen).filter(|moved| moved.count != drain.last_progress.0);
+        let moved = self.progress_counters(observed).filter(|moved| moved.count != drain.last_progress.0);
         if let Some(ProgressCounters { count, .. }) = moved {
             drain.last_progress = (count, now);
         }
@@ -91,17 +91,16 @@ impl Supervisor<'_> {
     }
 
     /// Returns the message for a run that has stalled; `None` if it makes progress.
-    pub(super) fn check_stall(&self, seen: &Observations, stall: &mut StallWatch) -> Option<String> {
+    pub(super) fn check_stall(&self, observed: &Observations, stall: &mut StallWatch) -> Option<String> {
         let names = || {
-            let names =
-                self.awaited(seen).map(|strategy| Role::Strategy(StrategyIndex(strategy)).to_string());
+            let names = self.awaited(observed).map(|strategy| Role::Strategy(strategy).to_string());
             names.collect::<Vec<_>>().join(", ")
         };
-        self.is_stalled(seen, stall).then(|| {
+        self.is_stalled(observed, stall).then(|| {
             format!(
                 "stalled: no progress for {:?}; {} orders without a report, waiting: {}",
                 stall.limit(),
-                self.containment.sent_and_open(seen).1,
+                self.containment.sent_and_open(observed).1,
                 names()
             )
         })
@@ -109,12 +108,12 @@ impl Supervisor<'_> {
 
     /// Returns `true` if the run has made no progress for the stall detector's limit, although
     /// orders are open or due.
-    fn is_stalled(&self, seen: &Observations, stall: &mut StallWatch) -> bool {
-        let Some(moved) = self.progress_counters(seen) else { return false };
+    fn is_stalled(&self, observed: &Observations, stall: &mut StallWatch) -> bool {
+        let Some(moved) = self.progress_counters(observed) else { return false };
         let [awake_since, starved] =
             [self.liveness.awake_since(), self.liveness.last_starved()].map(|at| self.ns(at));
         let due_after = |since| {
-            let due = self.awaited(seen).map(|strategy| self.due.due_after(self.plan, strategy, since));
+            let due = self.awaited(observed).map(|strategy| self.due.due_after(self.plan, strategy, since));
             due.min().flatten()
         };
         stall.check_stall(self.now_ns(), awake_since, starved, moved, due_after)
@@ -123,30 +122,34 @@ impl Supervisor<'_> {
 
     /// Returns `true` if all orders have arrived at their venues, or none is due and nothing moves.
     /// `sent`: orders sent so far.
-    pub(super) fn is_trading_over(&self, seen: &Observations, quiet: &mut StallWatch, sent: u64) -> bool {
+    pub(super) fn is_trading_over(&self, observed: &Observations, quiet: &mut StallWatch, sent: u64) -> bool {
         let now = self.now_ns();
         let is_any_due =
-            || self.awaited(seen).any(|strategy| self.due.due_after(self.plan, strategy, now).is_some());
+            || self.awaited(observed).any(|strategy| self.due.due_after(self.plan, strategy, now).is_some());
         let of_dead = |gateway| self.containment.orders_of_dead(gateway);
-        (sent >= self.expected_orders() && seen.have_all_arrived(self.plan, sent, of_dead))
-            || (!is_any_due() && self.is_stalled(seen, quiet))
+        (sent >= self.expected_orders() && observed.have_all_arrived(self.plan, sent, of_dead))
+            || (!is_any_due() && self.is_stalled(observed, quiet))
     }
 
     /// Returns the number of planned orders, without those of spare strategies that were not added.
     pub(super) fn expected_orders(&self) -> u64 {
         let trading = self.plan.trading();
-        let is_added = |spare: &StrategyIndex| self.containment.epoch_of(spare.0) > 0;
+        let is_added = |spare: &StrategyIndex| self.containment.epoch_of(*spare) > 0;
         let of_spares = trading.spares().filter(|spare| !is_added(spare));
         let of_spares = of_spares.map(|spare| trading.orders[spare.as_usize()]);
         trading.total_orders().saturating_sub(of_spares.fold(0, u64::saturating_add))
     }
 
-    pub(super) fn awaited<'s>(&'s self, seen: &'s Observations) -> impl Iterator<Item = u16> + 's {
-        (0..self.plan.trading().strategies).filter(|strategy| self.containment.awaits(*strategy, seen))
+    pub(super) fn awaited<'s>(
+        &'s self,
+        observed: &'s Observations,
+    ) -> impl Iterator<Item = StrategyIndex> + 's {
+        StrategyIndex::first(self.plan.trading().strategies)
+            .filter(|strategy| self.containment.awaits(*strategy, observed))
     }
 
-    pub(super) fn progress_counters(&self, seen: &Observations) -> Option<ProgressCounters> {
-        let engine = seen.engine.as_ref()?;
+    pub(super) fn progress_counters(&self, observed: &Observations) -> Option<ProgressCounters> {
+        let engine = observed.engine.as_ref()?;
         let count = engine.progress_count().wrapping_add(self.containment.steps());
         Some(ProgressCounters { count, open: engine.at_venues() })
     }

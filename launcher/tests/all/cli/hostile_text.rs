@@ -25,16 +25,16 @@ fn printed(line: &str) -> String {
     result.all_output()
 }
 
-fn all_commands(shelf: &Path) -> String {
-    let run = shelf.join("run");
+fn all_commands(results: &Path) -> String {
+    let run = results.join("run");
     let resuming = ["sweep", "lab"].map(|command| format!("{command} --resume {}", run.display()));
-    reading_commands(shelf, &run).iter().chain(&resuming).map(|line| printed(line)).collect()
+    reading_commands(results, &run).iter().chain(&resuming).map(|line| printed(line)).collect()
 }
 
 #[test]
 fn hostile_text_in_results_is_shown_and_not_obeyed() {
-    let shelf = tempfile::tempdir().unwrap();
-    let run = shelf.path().join("run");
+    let results = tempfile::tempdir().unwrap();
+    let run = results.path().join("run");
     fs::create_dir(&run).unwrap();
     let mut fixture = Fixture::new(Shape { fills: true, ..Shape::PLAIN });
     let record = &mut fixture.record;
@@ -65,7 +65,7 @@ fn hostile_text_in_results_is_shown_and_not_obeyed() {
     }
     fixture.write_to(&run);
     fs::write(run.join("strategy-9\x1b[2J.stamps"), "a log of no thread").unwrap();
-    let output = all_commands(shelf.path());
+    let output = all_commands(results.path());
     assert!(output.contains("\\u001b[2J"), "the text is shown escaped: {output}");
     for name in ["stages.md", "report.html"] {
         let document = fs::read_to_string(run.join(name)).unwrap();
@@ -81,8 +81,8 @@ fn hostile_text_in_results_is_shown_and_not_obeyed() {
 
 #[test]
 fn errors_of_damaged_documents_are_one_plain_line() {
-    let shelf = tempfile::tempdir().unwrap();
-    let run = shelf.path().join("run");
+    let results = tempfile::tempdir().unwrap();
+    let run = results.path().join("run");
     fs::create_dir(&run).unwrap();
     let fixture = Fixture::new(Shape::PLAIN);
     let good = String::from_utf8(fixture.record.json().unwrap()).unwrap();
@@ -101,7 +101,7 @@ fn errors_of_damaged_documents_are_one_plain_line() {
     for (number, case) in cases.iter().enumerate() {
         assert_ne!(*case, good, "case {number}");
         fs::write(run.join(RunRecord::FILE), case).unwrap();
-        let output = all_commands(shelf.path());
+        let output = all_commands(results.path());
         assert!(output.contains("run.json"), "case {number}: {output}");
         assert!(!output.lines().any(|line| line.starts_with("error: forged")), "case {number}: {output}");
     }

@@ -50,12 +50,12 @@ fn journal_commands_cut_only_damaged_journals() {
 #[test]
 fn journal_follow_prints_new_records() {
     let (folder, mut writer) = journal_of_three_records();
-    let seen = folder.path().join("seen");
+    let printed = folder.path().join("printed");
     let mut child = command(&format!("journal follow {}", folder.path().display()))
-        .stdout(Stdio::from(File::create(&seen).unwrap()))
+        .stdout(Stdio::from(File::create(&printed).unwrap()))
         .spawn()
         .unwrap();
-    let lines = || fs::read_to_string(&seen).unwrap().lines().count();
+    let lines = || fs::read_to_string(&printed).unwrap().lines().count();
     wait_until("existing records are printed", || lines() == 3);
     writer.append(b"more").unwrap();
     wait_until("a new record is printed", || lines() == 4);

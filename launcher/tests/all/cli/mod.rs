@@ -5,7 +5,7 @@ mod hostile_text;
 mod journal;
 mod mutated_files;
 mod pages;
-mod shelf;
+mod saved_results;
 mod special_files;
 mod terminal_width;
 
@@ -13,8 +13,8 @@ use std::path::Path;
 
 /// Returns commands that read a folder of results, or a run in it, and write at most into the run's
 /// folder.
-fn reading_commands(shelf: &Path, run: &Path) -> Vec<String> {
-    let (shelf, run) = (shelf.display(), run.display());
+fn reading_commands(results: &Path, run: &Path) -> Vec<String> {
+    let (results, run) = (results.display(), run.display());
     let of_run = [
         "inspect",
         "inspect --json",
@@ -29,8 +29,8 @@ fn reading_commands(shelf: &Path, run: &Path) -> Vec<String> {
         "compare --a isolation=thread --b isolation=process",
     ];
     let mut commands = vec![
-        format!("list {shelf}"),
-        format!("list {shelf} --json"),
+        format!("list {results}"),
+        format!("list {results} --json"),
         format!("compare {run} {run}"),
         format!("report {run} --html"),
     ];

@@ -185,8 +185,8 @@ fn mutate(path: &Path, others: &[PathBuf], random: &mut Random) -> String {
 }
 
 /// Returns every command that reads the case's folder, and the journals and logs in it.
-fn commands(shelf: &Path, case: &Path, outside: &Path) -> Vec<String> {
-    let mut commands = reading_commands(shelf, case);
+fn commands(results: &Path, case: &Path, outside: &Path) -> Vec<String> {
+    let mut commands = reading_commands(results, case);
     commands.push(format!("export {} --perfetto {}", case.display(), outside.join("cwd/out").display()));
     commands.push(format!("sweep {} --join", case.display()));
     let journals = ["journal-venue-0", "journal-venue-1"].map(|name| case.join(name));
@@ -201,8 +201,9 @@ fn commands(shelf: &Path, case: &Path, outside: &Path) -> Vec<String> {
 }
 
 /// Returns the contents of all files outside of the case's folder, except the export's file.
-fn files_outside(root: &Path, shelf: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let paths = files(root).into_iter().filter(|path| !path.starts_with(shelf) && !path.ends_with("cwd/out"));
+fn files_outside(root: &Path, results: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let paths =
+        files(root).into_iter().filter(|path| !path.starts_with(results) && !path.ends_with("cwd/out"));
     paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
@@ -216,9 +217,9 @@ fn mutated_folders_give_plain_answers_in_time() {
     for seed in first..first + cases {
         let mut random = Random(seed);
         let root = tempfile::tempdir().unwrap();
-        let (shelf, victim) = (root.path().join("shelf"), root.path().join("victim"));
-        let case = shelf.join("case");
-        for folder in [&shelf, &root.path().join("cwd")] {
+        let (results, victim) = (root.path().join("results"), root.path().join("victim"));
+        let case = results.join("case");
+        for folder in [&results, &root.path().join("cwd")] {
             fs::create_dir(folder).unwrap();
         }
         fs::write(&victim, "precious").unwrap();
@@ -228,8 +229,8 @@ fn mutated_folders_give_plain_answers_in_time() {
         let file = random.choose(&paths).clone();
         let mutation = mutate(&file, &paths, &mut random);
         let mutation = format!("seed {seed}: {}: {mutation}", file.strip_prefix(&case).unwrap().display());
-        let before = files_outside(root.path(), &shelf);
-        let mut commands = commands(&shelf, &case, root.path());
+        let before = files_outside(root.path(), &results);
+        let mut commands = commands(&results, &case, root.path());
         while !slow() && commands.len() > 5 {
             let at = random.below(commands.len());
             commands.remove(at);
@@ -249,7 +250,7 @@ fn mutated_folders_give_plain_answers_in_time() {
             assert!(result.code == Some(0) || is_exempt || has_reason, "{context}");
             *codes.entry(result.code).or_default() += 1;
         }
-        assert_eq!(files_outside(root.path(), &shelf), before, "{mutation}: something outside was written");
+        assert_eq!(files_outside(root.path(), &results), before, "{mutation}: something outside was written");
     }
     eprintln!("{cases} mutated files, {} commands, by exit code: {codes:?}", codes.values().sum::<usize>());
 }

@@ -34,7 +34,7 @@ impl SpecialFile {
     }
 }
 
-/// A folder with a finished run in it, `shelf/run`, and a victim outside of it.
+/// A folder with a finished run in it, `results/run`, and a victim outside of it.
 struct ForeignFolder {
     outside: tempfile::TempDir,
     run: PathBuf,
@@ -43,7 +43,7 @@ struct ForeignFolder {
 impl ForeignFolder {
     fn new() -> Self {
         let outside = tempfile::tempdir().unwrap();
-        let run = outside.path().join("shelf/run");
+        let run = outside.path().join("results/run");
         fs::create_dir_all(&run).unwrap();
         Fixture::new(Shape { fills: true, ..Shape::PLAIN }).write_to(&run);
         output(&format!("report {}", run.display())).succeeds();
@@ -62,7 +62,7 @@ impl ForeignFolder {
         let commands = [
             ("inspect", format!("inspect {run}")),
             ("inspect", format!("inspect {run} --worst 3")),
-            ("list", format!("list {}/shelf", outside.display())),
+            ("list", format!("list {}/results", outside.display())),
             ("compare", format!("compare {run} {run}")),
             ("page", format!("report {run} --html")),
             ("open", format!("open {run}")),
@@ -79,7 +79,7 @@ impl ForeignFolder {
         });
         let paths = entries(outside);
         let names: Vec<_> = paths.iter().map(|path| path.file_name().unwrap()).collect();
-        assert_eq!(names, ["shelf", "victim"], "nothing is written outside of the folder");
+        assert_eq!(names, ["results", "victim"], "nothing is written outside of the folder");
         results.into()
     }
 }

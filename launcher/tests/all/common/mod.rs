@@ -339,13 +339,13 @@ pub fn assert_no_allocations(summary: &Value) {
 
 /// Reads until the text has appeared.
 pub fn read_until(from: &mut (impl Read + AsFd), text: &str) {
-    let (mut seen, mut bytes) = (Vec::new(), [0; 4096]);
-    while !String::from_utf8_lossy(&seen).contains(text) {
+    let (mut output, mut bytes) = (Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&output).contains(text) {
         let ready = poll(&mut [PollFd::new(from.as_fd(), PollFlags::POLLIN)], PollTimeout::from(60_000u16));
-        assert_ne!(ready, Ok(0), "{text:?} never appeared: {:?}", String::from_utf8_lossy(&seen));
+        assert_ne!(ready, Ok(0), "{text:?} never appeared: {:?}", String::from_utf8_lossy(&output));
         let len = from.read(&mut bytes).unwrap();
-        assert!(len > 0, "the output ended without {text:?}: {:?}", String::from_utf8_lossy(&seen));
-        seen.extend_from_slice(&bytes[..len]);
+        assert!(len > 0, "the output ended without {text:?}: {:?}", String::from_utf8_lossy(&output));
+        output.extend_from_slice(&bytes[..len]);
     }
 }
 

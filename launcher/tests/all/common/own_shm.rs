@@ -85,7 +85,7 @@ fn tests_have_shared_memory_of_their_own() {
     let name = format!("{SHM}/own-{}", std::process::id());
     fs::write(&name, "").unwrap();
     let parent = nix::unistd::getppid();
-    let seen = fs::metadata(format!("/proc/{parent}/root{name}"));
+    let metadata = fs::metadata(format!("/proc/{parent}/root{name}"));
     fs::remove_file(&name).unwrap();
-    assert!(seen.is_err(), "the parent program sees the file");
+    assert!(metadata.is_err(), "the parent program sees the file");
 }

@@ -291,7 +291,7 @@ fn process_contains_core_dump() {
     let row = &table["rows"][0];
     assert!(["yes", "waited"].contains(&string(&row["contained"])), "{row:#}");
     // A dump that takes longer than --liveness is ended as a hang.
-    let seen = string(&row["seen"]);
-    assert!(seen.contains("SIGABRT") || seen.starts_with("hangs"), "{row:#}");
+    let cause = string(&row["seen"]);
+    assert!(cause.contains("SIGABRT") || cause.starts_with("hangs"), "{row:#}");
     assert_eq!(row["lost_of_others"], 0, "{row:#}");
 }

@@ -139,9 +139,9 @@ fn container_deaths_have_the_same_causes_as_outside() {
         return;
     }
     let expected = ["signal 11 (SIGSEGV)", "exit 3", "signal 6 (SIGABRT)", "hangs"];
-    let ends = incident_causes("container", &["segv", "exit", "leak", "stop"]);
-    for ((cause, is_restarted), expected) in ends.iter().zip(expected) {
-        assert!(cause.contains(expected) && *is_restarted, "{expected}: {ends:?}");
+    let causes = incident_causes("container", &["segv", "exit", "leak", "stop"]);
+    for ((cause, is_restarted), expected) in causes.iter().zip(expected) {
+        assert!(cause.contains(expected) && *is_restarted, "{expected}: {causes:?}");
     }
 }
 

@@ -97,8 +97,8 @@ fn deadline_starts_again_when_debugger_detaches() {
     assert!(string(&incident["cause"]).contains("hangs"), "{incident:#}");
 }
 
-/// A tracer that the strategy has started, directly or by a process that has ended, excuses
-/// nothing.
+/// A tracer that the strategy has started, directly or by a process that has ended, exempts
+/// nobody.
 #[test]
 fn strategy_traced_by_itself_counts_as_hung() {
     let Some(program) = Program::compile("tests/c/broken.c") else { return };

@@ -117,9 +117,11 @@ fn lab_run_keeps_record_that_inspect_reads() {
     assert_eq!(record["outcome"]["ended"], "complete");
     assert_eq!(record["plan"]["workload"]["queue"]["events"], json!([400]));
     assert!(record["version"].is_string() && record["machine"]["kernel"].is_string());
-    let seen = output(&format!("inspect {} --json", run.display()));
-    let threads: Vec<_> =
-        list(&seen.json()["logs"]).iter().map(|log| (log["thread"].clone(), log["state"].clone())).collect();
+    let inspected = output(&format!("inspect {} --json", run.display()));
+    let threads: Vec<_> = list(&inspected.json()["logs"])
+        .iter()
+        .map(|log| (log["thread"].clone(), log["state"].clone()))
+        .collect();
     let done = |name: &str| (json!(name), json!("done"));
     assert_eq!(threads, [done("producer-0"), done("consumer-0")]);
     let log = output(&format!("inspect {}", run.join("consumer-0.stamps").display()));

@@ -55,11 +55,11 @@ fn punch_is_refused_where_memory_is_sealed() {
     let levels = format!("--isolation process,sandbox{contained}");
     let table = output(&format!("contain --out {} {flags} {levels}", out.path().display())).json();
     for row in list(&table["rows"]) {
-        let (contained, seen) = (string(&row["contained"]), string(&row["seen"]));
+        let (contained, cause) = (string(&row["contained"]), string(&row["seen"]));
         if row["isolation"] == "process" {
-            assert!(contained == "no" && seen.contains("thread-strategy-1 (truncated to 0 of"), "{row:#}");
+            assert!(contained == "no" && cause.contains("thread-strategy-1 (truncated to 0 of"), "{row:#}");
         } else {
-            assert!(["yes", "waited"].contains(&contained) && seen == "exit 41", "{row:#}");
+            assert!(["yes", "waited"].contains(&contained) && cause == "exit 41", "{row:#}");
             assert_eq!(row["lost_of_others"], 0, "{row:#}");
         }
     }

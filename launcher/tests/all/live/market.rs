@@ -35,8 +35,8 @@ fn market_data_triggers_orders_at_every_placement() {
         let written = figure(&summary, "versions_written");
         // Both strategies receive or miss each version of the one instrument, except those after
         // their last poll. The number of versions depends on the machine.
-        let seen = figure(&summary, "versions_heard") + figure(&summary, "versions_missed");
-        assert!(seen > 0 && seen <= 2 * written, "{flags}: {:#}", summary["market"]);
+        let accounted = figure(&summary, "versions_heard") + figure(&summary, "versions_missed");
+        assert!(accounted > 0 && accounted <= 2 * written, "{flags}: {:#}", summary["market"]);
         let [trade, exchange] = ["tick_to_trade", "tick_to_exchange"].map(|stage| &summary["market"][stage]);
         assert!(number(&trade["count"]) > 0, "{flags}: {:#}", summary["market"]);
         assert_eq!(trade["count"], exchange["count"], "{flags}");

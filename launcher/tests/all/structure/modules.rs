@@ -128,15 +128,15 @@ fn reached<'a>(
     arrows: &BTreeMap<&'a [String], BTreeSet<&'a [String]>>,
     start: &'a [String],
 ) -> BTreeSet<&'a [String]> {
-    let (mut seen, mut open) = (BTreeSet::new(), vec![start]);
+    let (mut visited, mut open) = (BTreeSet::new(), vec![start]);
     while let Some(module) = open.pop() {
         for next in arrows.get(module).into_iter().flatten() {
-            if seen.insert(*next) {
+            if visited.insert(*next) {
                 open.push(*next);
             }
         }
     }
-    seen
+    visited
 }
 
 /// Cycles among sibling modules: each as its members.

@@ -42,7 +42,7 @@ fn kill_at_stop(
     out: &Path,
     mut poll_births: impl FnMut() -> nix::Result<()>,
 ) -> nix::Result<KillAttempt> {
-    let (mut seen, mut is_counting, mut last_stop_at, mut last) = (0, !is_standby, Instant::now(), "");
+    let (mut stops, mut is_counting, mut last_stop_at, mut last) = (0, !is_standby, Instant::now(), "");
     loop {
         poll_births()?;
         match waitpid(task, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG))? {
@@ -62,8 +62,8 @@ fn kill_at_stop(
                 // A poll that the tracer interrupted continues as `restart_syscall`.
                 is_counting |= call.name == "read" && ["poll", "ppoll", "restart_syscall"].contains(&last);
                 last = call.name;
-                seen += usize::from(is_counting);
-                if seen == stop {
+                stops += usize::from(is_counting);
+                if stops == stop {
                     kill_tracee(task)?;
                     return Ok(KillAttempt::At(call.description));
                 }
@@ -72,7 +72,7 @@ fn kill_at_stop(
             WaitStatus::Stopped(_, signal) => resume(task, Some(signal)),
             WaitStatus::Exited(..) if !is_counting => return Ok(KillAttempt::Unready),
             status @ (WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => {
-                panic!("ended by itself after {last}, at stop {seen} of {stop}: {status:?}")
+                panic!("ended by itself after {last}, at stop {stops} of {stop}: {status:?}")
             }
             _ => resume(task, None),
         }

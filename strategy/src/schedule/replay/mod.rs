@@ -12,6 +12,7 @@ use super::spec::{MAX_ORDERS, MAX_WINDOW_NS, SpecError, check_counts, check_orde
 use super::{DelayRange, Entry, EntryWords, RESTING, Schedule};
 use error::LinePosition;
 use lines::BoundedLines;
+use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::plan::Pacing;
 use protocol::wire::{MAX_VENUES, Operation, OrderRequest};
 use row::{Column, Columns, ReplayRow};
@@ -85,13 +86,13 @@ pub fn replay_from(name: &str, input: impl Read, settings: &Replay) -> Result<Sc
 
 /// Reads the times of a recorded flow's rows, in its order, and passes each with its venue: 0
 /// without that column. Times are nanoseconds after the first row.
-pub fn read_times(path: &Path, mut each: impl FnMut(u16, u64)) -> Result<(), ReplayError> {
+pub fn read_times(path: &Path, mut each: impl FnMut(VenueIndex, u64)) -> Result<(), ReplayError> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|source| ReplayError::Read { file: name.clone(), source })?;
     let mut clock = RowClock::default();
     read_rows(&name, file, MAX_VENUES as u16, None, |row, at_line| {
         let elapsed = clock.advance(row, at_line)?;
-        each(row.venue.unwrap_or(0), u64::try_from(elapsed).unwrap_or(u64::MAX));
+        each(VenueIndex(row.venue.unwrap_or(0)), u64::try_from(elapsed).unwrap_or(u64::MAX));
         Ok(())
     })
 }
@@ -172,7 +173,7 @@ struct ScheduleDealer<'a> {
     settings: &'a Replay,
     delays: Draws,
     words: Vec<Vec<EntryWords>>,
-    strategy_order: Vec<u16>,
+    strategy_order: Vec<StrategyIndex>,
     /// The sequence of each order seen, by venue and order id. The strategy follows from the id.
     sequences: HashMap<(u16, u64), u64>,
     rows: u64,
@@ -236,7 +237,7 @@ impl<'a> ScheduleDealer<'a> {
         };
         let entry = Entry { fire_ns: self.last_fire_ns, request };
         self.words[strategy].push(entry.to_words());
-        self.strategy_order.push(strategy as u16);
+        self.strategy_order.push(StrategyIndex(strategy as u16));
         self.rows += 1;
         Ok(())
     }

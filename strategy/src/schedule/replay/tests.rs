@@ -21,7 +21,7 @@ fn flow(rows: &[&str]) -> String {
 }
 
 fn entries(rows: &[&str], settings: &Replay) -> Vec<Entry> {
-    read(&flow(rows), settings).unwrap().entries(0).collect()
+    read(&flow(rows), settings).unwrap().entries(StrategyIndex(0)).collect()
 }
 
 fn error(rows: &[&str]) -> String {
@@ -45,7 +45,7 @@ fn recorded_flow_is_complete() {
     assert_eq!(schedule.total(), 3800);
     assert_eq!(schedule.window_ns(), 37_601_894_000);
     assert_eq!(schedule.pacing(), Pacing::Scheduled);
-    let entries: Vec<Entry> = schedule.entries(0).collect();
+    let entries: Vec<Entry> = schedule.entries(StrategyIndex(0)).collect();
     let count = |test: fn(&Entry) -> bool| entries.iter().filter(|entry| test(entry)).count();
     assert_eq!(count(|e| e.request.operation == Operation::New), 1912);
     assert_eq!(count(|e| e.request.operation == Operation::New && e.request.price == 0), 2);
@@ -80,7 +80,7 @@ fn orders_and_their_cancels_go_to_one_strategy() {
     assert_eq!(schedule.total(), 3800);
     assert!(schedule.orders_per_strategy().iter().all(|orders| *orders > 1000));
     assert!(schedule.orders_per_strategy_and_venue().iter().all(|orders| *orders > 200));
-    for strategy in 0..3 {
+    for strategy in StrategyIndex::first(3) {
         let entries: Vec<Entry> = schedule.entries(strategy).collect();
         assert!(entries.is_sorted_by_key(|entry| entry.fire_ns));
         for cancel in entries.iter().filter(|entry| entry.request.operation == Operation::Cancel) {
@@ -88,7 +88,7 @@ fn orders_and_their_cancels_go_to_one_strategy() {
                 assert_eq!(entries[cancel.request.target as usize].request.venue, cancel.request.venue);
             } else {
                 let id = cancel.request.target & !RESTING;
-                assert_eq!((id % 3, id / 3 % 4), (strategy.into(), cancel.request.venue.into()));
+                assert_eq!((id % 3, id / 3 % 4), (strategy.0.into(), cancel.request.venue.into()));
             }
         }
     }
@@ -115,7 +115,7 @@ fn replay_applies_speed_origin_and_limit() {
 #[test]
 fn delays_depend_on_row_and_seed_only() {
     let delays = |settings: &Replay| -> Vec<u64> {
-        read(FLOW, settings).unwrap().entries(0).map(|entry| entry.request.delay_ns).collect()
+        read(FLOW, settings).unwrap().entries(StrategyIndex(0)).map(|entry| entry.request.delay_ns).collect()
     };
     let delays_at_speed_1 = delays(&settings());
     assert!(delays_at_speed_1.iter().all(|delay| (1000..=2000).contains(delay)));
@@ -129,10 +129,11 @@ fn venue_column_selects_venue() {
         "venue,{}\n1,0,1,new,4,B,limit,gtc,9,9\n0,0,2,cancel,4,B,,,,\n1,0,3,cancel,4,B,,,,\n",
         HEADER
     );
-    let entries: Vec<Entry> = read(&text, &Replay { venues: 2, ..settings() }).unwrap().entries(0).collect();
-    let seen: Vec<_> = entries.iter().map(|entry| (entry.request.venue, entry.request.target)).collect();
+    let entries: Vec<Entry> =
+        read(&text, &Replay { venues: 2, ..settings() }).unwrap().entries(StrategyIndex(0)).collect();
+    let targets: Vec<_> = entries.iter().map(|entry| (entry.request.venue, entry.request.target)).collect();
     // At venue 0, order 4 is another order, which was resting.
-    assert_eq!(seen, [(1, 0), (0, RESTING | 4), (1, 0)]);
+    assert_eq!(targets, [(1, 0), (0, RESTING | 4), (1, 0)]);
     let error = read(&text, &settings()).unwrap_err().to_string();
     assert_eq!(
         error,

@@ -12,13 +12,13 @@ use shm::ring::Link;
 /// The victim, and the number of its popped messages that were checked.
 pub struct PoppingVictim {
     pub victim: Victim,
-    pub seen: u64,
+    pub checked: u64,
 }
 
 impl PoppingVictim {
     pub fn new<T: Link>(trial: &mut Trial<'_, '_, T>, acts: &[Act]) -> Self {
         let victim = trial.bed.victim(Role::Consumer);
-        let mut popping = Self { victim, seen: 0 };
+        let mut popping = Self { victim, checked: 0 };
         for run_act in acts {
             match run_act {
                 Act::Fill(messages) if trial.bed.shared => trial.push(*messages),
@@ -39,10 +39,10 @@ impl PoppingVictim {
     }
 
     fn receive_popped<T: Link>(&mut self, trial: &mut Trial<'_, '_, T>) {
-        for n in self.seen..self.victim.done() {
+        for n in self.checked..self.victim.done() {
             trial.receive(None, self.victim.popped(n));
         }
-        self.seen = self.victim.done();
+        self.checked = self.victim.done();
     }
 }
 
@@ -51,7 +51,7 @@ fn record_pop<T: Link>(bed: &mut TestBed<'_, T>, set_up: &SetUp) -> (CallRecordi
     let mut popping = PoppingVictim::new(&mut trial, &set_up.acts);
     popping.victim.begin();
     let record_pop = super::deaths::record_to_end(&trial, &popping.victim, 0);
-    let message = record_pop.taken.then(|| popping.victim.popped(popping.seen));
+    let message = record_pop.taken.then(|| popping.victim.popped(popping.checked));
     (record_pop, message)
 }
 

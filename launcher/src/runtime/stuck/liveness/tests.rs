@@ -44,7 +44,7 @@ fn runnable_thread_is_starved_and_sleeping_is_not() {
 }
 
 #[test]
-fn silence_during_launcher_pause_is_excused() {
+fn silence_during_launcher_pause_is_exempt() {
     let mut liveness = liveness();
     let still = |_| pulse(RUNNING, 1);
     assert_eq!(watch(&mut liveness, 0, 1000, still), None);
@@ -55,7 +55,7 @@ fn silence_during_launcher_pause_is_excused() {
 }
 
 #[test]
-fn starved_thread_is_excused_and_running_one_hangs() {
+fn starved_thread_is_exempt_and_running_one_hangs() {
     let account = |is_runnable, ms| {
         let ran = Duration::from_millis(ms);
         CpuAccount { is_runnable, ran, ..CpuAccount::default() }
@@ -70,14 +70,14 @@ fn starved_thread_is_excused_and_running_one_hangs() {
         assert_eq!(
             liveness.is_overdue(100 * MS),
             is_told && until > 1600,
-            "an excused one may hold what stands still"
+            "an exempt one may hold what stands still"
         );
         let beats = watch(&mut liveness, until + 100, until + 100, |now| pulse(RUNNING, now));
         let beat = (until + 100) * MS;
         let is_needed = liveness.needs_cpu_account(0, &pulse(RUNNING, beat), beat);
         assert_eq!((beats, is_needed), (None, false), "{accounts:?}");
         let again = watch(&mut liveness, until + 200, until + 1200, |_| pulse(RUNNING, (until + 100) * MS));
-        assert_eq!(again, Some(LivenessFault::Silent(LIMIT)), "an old account excuses nobody");
+        assert_eq!(again, Some(LivenessFault::Silent(LIMIT)), "an old account exempts nobody");
         found
     };
     let hangs = Some(LivenessFault::Silent(LIMIT));
@@ -117,7 +117,7 @@ fn a_forged_thread_id_does_not_help() {
     watch(&mut liveness, 0, 100, |_| says(tid));
     watch(&mut liveness, 200, 600, |_| says(own));
     assert!(liveness.needs_cpu_account(0, &says(own), 600 * MS));
-    assert!(is_runnable(own), "what it says now would excuse it");
+    assert!(is_runnable(own), "what it says now would exempt it");
     for _ in 0..2 {
         liveness.record_cpu_sample(0, CpuSample::of_thread(pid, liveness.tid(0)));
     }
@@ -133,7 +133,7 @@ fn a_forged_thread_id_does_not_help() {
 }
 
 #[test]
-fn no_state_excuses_a_thread_that_is_silent() {
+fn no_state_exempts_a_thread_that_is_silent() {
     for state in [ThreadState::Starting, ThreadState::Ready, ThreadState::Running, ThreadState::Failed] {
         let found = watch(&mut liveness(), 0, 1200, |_| pulse(state as u64, 0));
         assert_eq!(found, Some(LivenessFault::Silent(LIMIT)), "{state:?}");
@@ -143,7 +143,7 @@ fn no_state_excuses_a_thread_that_is_silent() {
 }
 
 #[test]
-fn done_excuses_until_the_process_should_have_ended() {
+fn done_exempts_until_the_process_should_have_ended() {
     let done = |_| pulse(ThreadState::Done as u64, 5);
     let mut liveness = liveness();
     assert_eq!(watch(&mut liveness, 0, 1000, done), None);
@@ -242,12 +242,12 @@ fn disk_wait_pauses_deadline_of_journal_writer_only() {
     // A failure detector without a bound never finds it.
     let mut believes = writer();
     believes.watches[0].deadline = believes.watches[0].deadline.stretched_to(u64::MAX);
-    let excused = |ms: u64| !believes.watches[0].deadline.is_over(ms * MS, ms * MS);
-    assert!((1..=900).all(|tenth| excused(tenth * 100)));
+    let is_extended = |ms: u64| !believes.watches[0].deadline.is_over(ms * MS, ms * MS);
+    assert!((1..=900).all(|tenth| is_extended(tenth * 100)));
 }
 
 #[test]
-fn disk_wait_is_reported_and_excuses_stall() {
+fn disk_wait_is_reported_and_exempts_stall() {
     let mut liveness = liveness();
     liveness.watches[0].has_journal = true;
     watch(&mut liveness, 100, 900, |_| pulse(RUNNING, 1));
@@ -258,7 +258,7 @@ fn disk_wait_is_reported_and_excuses_stall() {
     assert_eq!(liveness.last_starved(), 1500 * MS);
     watch(&mut liveness, 1600, 1700, |now| pulse(RUNNING, now));
     assert_eq!((liveness.paused_ticks(0), liveness.last_starved()), (None, 1600 * MS));
-    liveness.record_excuse_of_run();
+    liveness.record_exemption_of_run();
     assert_eq!(liveness.last_starved(), 1700 * MS);
 }
 
@@ -288,7 +288,7 @@ fn deadline_waits_for_debugger_and_starts_again() {
 }
 
 #[test]
-fn stop_by_debugger_excuses_stall_and_ends_with_heartbeat() {
+fn stop_by_debugger_exempts_stall_and_ends_with_heartbeat() {
     let mut liveness = liveness();
     assert_eq!(hung_under_debugger(&mut liveness, RUNNING, 0..100_000), None);
     let end = 90_000 * MS;
@@ -301,5 +301,5 @@ fn stop_by_debugger_excuses_stall_and_ends_with_heartbeat() {
     watch(&mut liveness, 90_100, 90_100, |now| pulse(RUNNING, now));
     assert_eq!((liveness.awake_since(), liveness.held_ticks(0)), (end, None), "it runs again");
     watch(&mut liveness, 90_200, 92_000, |_| pulse(RUNNING, 90_100 * MS));
-    assert!(liveness.fault(0, &[0]).is_some() && liveness.is_overdue(0), "an old stop excuses nobody");
+    assert!(liveness.fault(0, &[0]).is_some() && liveness.is_overdue(0), "an old stop exempts nobody");
 }

@@ -8,7 +8,6 @@ use crate::runtime::supervisor::actions::{Action, Actions};
 use crate::runtime::supervisor::observations::{Observations, OperatorAddition};
 use crate::runtime::supervisor::restart_policy::RestartPolicy;
 use analysis::record::{Addition, EndByOperator};
-use protocol::index::StrategyIndex;
 use protocol::plan::OnDeath;
 use protocol::wire::MAX_EPOCH;
 
@@ -18,7 +17,7 @@ impl Containment<'_> {
     /// is started.
     pub(super) fn add_by_operators(
         &mut self,
-        seen: &Observations,
+        observed: &Observations,
         liveness: &mut Liveness,
         now: u64,
         out: &mut dyn Actions,
@@ -27,7 +26,7 @@ impl Containment<'_> {
         if self.is_engine_recovering() {
             return;
         }
-        for addition in &seen.added_by_operators {
+        for addition in &observed.added_by_operators {
             let Some(place) = self.place_of(addition.strategy) else { continue };
             let is_restarted = self.plan.on_death == OnDeath::Restart;
             let case = &mut self.processes[place];
@@ -75,7 +74,7 @@ impl Containment<'_> {
         case.policy = RestartPolicy::default();
         let (strategy, epoch) = (case.strategy(), case.epoch + 1);
         self.additions.push(Addition {
-            strategy: StrategyIndex(strategy),
+            strategy,
             epoch,
             kind: addition.kind.clone(),
             started_ns: self.ns_since_start(now),

@@ -30,12 +30,12 @@ impl SupervisedProcess {
 impl Containment<'_> {
     /// Returns how many orders a permanently dead gateway had received: nothing of it is left, and
     /// no successor uses its inbox. `None` if it runs or has a successor.
-    pub fn orders_of_dead(&self, gateway: u16) -> Option<u64> {
+    pub fn orders_of_dead(&self, gateway: GatewayIndex) -> Option<u64> {
         use SupervisionStage::{Down, Paused, Starting};
-        let case = self.processes.iter().find(|case| case.has_role(Role::Gateway(GatewayIndex(gateway))))?;
-        let is_resumed = case.epoch != GIVEN_UP && self.plan.can_resume_gateway(GatewayIndex(gateway));
+        let case = self.processes.iter().find(|case| case.has_role(Role::Gateway(gateway)))?;
+        let is_resumed = case.epoch != GIVEN_UP && self.plan.can_resume_gateway(gateway);
         let is_over = matches!(case.stage, Down | Paused(..) | Starting(_)) && !is_resumed;
-        let place = case.gateways().iter().position(|index| *index == GatewayIndex(gateway))?;
+        let place = case.gateways().iter().position(|index| *index == gateway)?;
         case.counts.get(place).filter(|_| is_over).map(|counts| counts.orders)
     }
 
@@ -44,22 +44,22 @@ impl Containment<'_> {
     pub(super) fn watch_gateways(
         &mut self,
         place: usize,
-        seen: &Observations,
+        observed: &Observations,
         liveness: &Liveness,
         now: u64,
         out: &mut dyn Actions,
     ) -> bool {
         let case = &self.processes[place];
-        let process = &seen.processes[case.process];
+        let process = &observed.processes[case.process];
         if let (SupervisionStage::Starting(outage), Some(error)) = (case.stage, &process.failed_start) {
             // No process runs: the last one has exited.
             let case = &mut self.processes[place];
             case.end = IncarnationEnd::default();
             case.last_cause = format!("cannot be started: {error}");
-            self.decide_restart(place, outage, seen, now, out);
+            self.decide_restart(place, outage, observed, now, out);
             return true;
         }
-        let cause = self.detect_exit_or_hang(place, seen, liveness, out);
+        let cause = self.detect_exit_or_hang(place, observed, liveness, out);
         let case = &self.processes[place];
         match (case.stage, cause) {
             (SupervisionStage::Starting(outage), Some(cause)) => {
@@ -73,11 +73,11 @@ impl Containment<'_> {
                 case.stage = SupervisionStage::Killed(outage);
             }
             (_, Some(cause)) => {
-                let outage = self.record_outage(place, cause, seen, now, out);
+                let outage = self.record_outage(place, cause, observed, now, out);
                 self.processes[place].stage = SupervisionStage::Killed(outage);
             }
             (SupervisionStage::Starting(outage), None)
-                if case.all_threads_are(seen, |state| state == ThreadState::Running) =>
+                if case.all_threads_are(observed, |state| state == ThreadState::Running) =>
             {
                 self.renew_gateways(place, outage, now, out);
             }
@@ -90,15 +90,15 @@ impl Containment<'_> {
     fn detect_exit_or_hang(
         &self,
         place: usize,
-        seen: &Observations,
+        observed: &Observations,
         liveness: &Liveness,
         out: &mut dyn Actions,
     ) -> Option<String> {
         let case = &self.processes[place];
         let process = case.process;
-        match seen.exited_normally(process) {
-            Some(true) if case.is_done(seen) => None,
-            Some(_) => Some(seen.exit_text(process)),
+        match observed.exited_normally(process) {
+            Some(true) if case.is_done(observed) => None,
+            Some(_) => Some(observed.exit_text(process)),
             None => {
                 let suspicion = self.liveness_fault(case, liveness)?;
                 out.perform(Action::Kill(process));
@@ -112,10 +112,10 @@ impl Containment<'_> {
         &mut self,
         place: usize,
         outage: usize,
-        seen: &Observations,
+        observed: &Observations,
     ) -> bool {
         let case = &self.processes[place];
-        let repair = |gateway: &GatewayIndex| seen.gateways[gateway.as_usize()].repair;
+        let repair = |gateway: &GatewayIndex| observed.gateways[gateway.as_usize()].repair;
         let repairs: Vec<_> = case.gateways().iter().map(repair).collect();
         if repairs.iter().any(|repair| repair.repaired != Some(case.epoch)) {
             return false;
@@ -191,14 +191,14 @@ impl Containment<'_> {
         &mut self,
         place: usize,
         cause: String,
-        seen: &Observations,
+        observed: &Observations,
         detected: u64,
         out: &mut dyn Actions,
     ) -> usize {
         let plan = self.plan;
         let detected_ns = self.ns_since_start(detected);
-        let has_traded = self.have_gateways_traded(place, seen);
-        let pid = seen.processes[self.processes[place].process].pid;
+        let has_traded = self.have_gateways_traded(place, observed);
+        let pid = observed.processes[self.processes[place].process].pid;
         let case = &mut self.processes[place];
         case.killed_ticks = detected;
         let fault = case.fault.take();
@@ -227,10 +227,10 @@ impl Containment<'_> {
     }
 
     /// Returns `true` if this incarnation of some gateway took an order or handed over a report.
-    fn have_gateways_traded(&self, place: usize, seen: &Observations) -> bool {
+    fn have_gateways_traded(&self, place: usize, observed: &Observations) -> bool {
         let case = &self.processes[place];
         case.gateways().iter().enumerate().any(|(index, gateway)| {
-            let counts = &seen.gateways[gateway.as_usize()];
+            let counts = &observed.gateways[gateway.as_usize()];
             // A successor continues the counters.
             let before = case.counts.get(index).copied().unwrap_or_default();
             counts.received > before.orders || counts.completed > before.reports

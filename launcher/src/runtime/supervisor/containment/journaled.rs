@@ -28,7 +28,7 @@ impl Containment<'_> {
         &mut self,
         place: usize,
         role: Role,
-        seen: &Observations,
+        observed: &Observations,
         liveness: &Liveness,
         now: u64,
         out: &mut dyn Actions,
@@ -36,21 +36,21 @@ impl Containment<'_> {
         use SupervisionStage::{Down, Killed, Running, Starting};
         let case = &self.processes[place];
         let process = case.process;
-        let is_done = case.is_done(seen);
-        let is_failed = !case.all_threads_are(seen, |state| state != ThreadState::Failed);
-        if let Some(error) = &seen.processes[process].failed_start {
+        let is_done = case.is_done(observed);
+        let is_failed = !case.all_threads_are(observed, |state| state != ThreadState::Failed);
+        if let Some(error) = &observed.processes[process].failed_start {
             let name = &self.plan.processes[process].name;
             self.error = Some(format!("cannot start {name} again: {error}"));
             return false;
         }
-        let (ended, was_killed) = (seen.exited_normally(process), seen.was_killed(process));
+        let (ended, was_killed) = (observed.exited_normally(process), observed.was_killed(process));
         let suspicion = self.liveness_fault(case, liveness).filter(|_| ended.is_none());
         let next = match case.stage {
             // It had reported that it was done.
             Running if was_killed && is_done => return false,
             Running if was_killed => {
-                let how = seen.exit_text(process);
-                Killed(self.record_death(place, role, how, seen, now))
+                let how = observed.exit_text(process);
+                Killed(self.record_death(place, role, how, observed, now))
             }
             // It has reported an error: the supervisor handles that.
             Running if is_failed || ended == Some(false) => Down,
@@ -61,7 +61,7 @@ impl Containment<'_> {
                     return false;
                 };
                 out.perform(Action::Kill(process));
-                Killed(self.record_death(place, role, suspicion.to_string(), seen, now))
+                Killed(self.record_death(place, role, suspicion.to_string(), observed, now))
             }
             Starting(death) if suspicion.is_some() => {
                 // No other check covers it.
@@ -70,8 +70,8 @@ impl Containment<'_> {
             }
             Starting(death) if was_killed && !is_failed && case.attempts < MAX_ATTEMPTS => Killed(death),
             Starting(_) if ended.is_some() || is_failed => Down,
-            Starting(death) if case.all_threads_are(seen, |state| state >= ThreadState::Running) => {
-                let recovery = seen.recovery(role);
+            Starting(death) if case.all_threads_are(observed, |state| state >= ThreadState::Running) => {
+                let recovery = observed.recovery(role);
                 let since_start = |ticks: u64| (ticks > 0).then(|| self.ns_since_start(ticks));
                 let steps = RestartSteps {
                     restarted_ns: self.restarts[death].steps.restarted_ns,
@@ -118,10 +118,10 @@ impl Containment<'_> {
         place: usize,
         role: Role,
         cause: String,
-        seen: &Observations,
+        observed: &Observations,
         detected: u64,
     ) -> usize {
-        let pid = seen.processes[self.processes[place].process].pid;
+        let pid = observed.processes[self.processes[place].process].pid;
         self.steps += 1;
         let fault_ns = self.processes[place].fault.take().map(|ticks| self.ns_since_start(ticks));
         self.restarts.push(RoleRestart {

@@ -98,8 +98,8 @@ impl<'a> Containment<'a> {
         let mut processes = Vec::new();
         let process_of = |role| plan.process_of(role).expect("a valid plan runs every role");
         if plan.on_death != OnDeath::Stop {
-            for index in 0..plan.trading().strategies {
-                let role = Role::Strategy(StrategyIndex(index));
+            for index in StrategyIndex::first(plan.trading().strategies) {
+                let role = Role::Strategy(index);
                 let is_alone = |it: &usize| plan.strategy_dying_alone(&plan.threads[*it]).is_some();
                 processes.push(match plan.thread_of(role).filter(is_alone) {
                     Some(thread) => SupervisedProcess::for_thread(plan, process_of(role), thread, index),
@@ -163,9 +163,9 @@ impl<'a> Containment<'a> {
 
     /// Returns `true` if the way the process exited does not fail the run: it has exited, or will,
     /// because of its death, or it is a journaled role that has reported done.
-    pub fn explains_exit_of(&self, process: usize, seen: &Observations) -> bool {
+    pub fn explains_exit_of(&self, process: usize, observed: &Observations) -> bool {
         let is_explained = |case: &SupervisedProcess| match case.stage {
-            SupervisionStage::Running => case.is_journaled() && case.is_done(seen),
+            SupervisionStage::Running => case.is_journaled() && case.is_done(observed),
             _ => !case.is_journaled(),
         };
         self.processes.iter().any(|case| case.is_process(process) && is_explained(case))
@@ -181,14 +181,14 @@ impl<'a> Containment<'a> {
     }
 
     /// As [`Self::is_restarting`], for engine and exchanges only.
-    pub fn is_role_restarting(&self, seen: &Observations) -> bool {
-        self.processes.iter().any(|case| case.is_journaled() && case.is_away(seen))
+    pub fn is_role_restarting(&self, observed: &Observations) -> bool {
+        self.processes.iter().any(|case| case.is_journaled() && case.is_away(observed))
     }
 
     /// Returns `true` while an engine, exchange or gateway is restarting, or a fault injected into
     /// one has not been detected.
-    pub fn is_restarting(&self, seen: &Observations) -> bool {
-        self.processes.iter().any(|case| !case.is_strategy() && case.is_away(seen))
+    pub fn is_restarting(&self, observed: &Observations) -> bool {
+        self.processes.iter().any(|case| !case.is_strategy() && case.is_away(observed))
     }
 
     /// Returns `true` while a process is about to exit, to start or to become ready. Each of these
@@ -230,10 +230,10 @@ impl<'a> Containment<'a> {
     }
 
     /// Returns `true` if the headers of a strategy's memory are to be observed for the next step.
-    pub fn is_inspected(&self, strategy: u16) -> bool {
+    pub fn is_inspected(&self, strategy: StrategyIndex) -> bool {
         let strategies = self.plan.trading().strategies.max(1);
         let first = (self.first_inspected + HEADERS_PER_STEP) % strategies;
-        (strategy + strategies - first) % strategies < HEADERS_PER_STEP
+        (strategy.0 + strategies - first) % strategies < HEADERS_PER_STEP
     }
 
     /// Returns `true` if a process was killed, or has exited, and its death is not proven yet.
@@ -253,7 +253,7 @@ impl<'a> Containment<'a> {
     /// only while the run `is_trading`.
     pub fn step(
         &mut self,
-        seen: &Observations,
+        observed: &Observations,
         liveness: &mut Liveness,
         (now, is_trading): (u64, bool),
         out: &mut dyn Actions,
@@ -261,20 +261,20 @@ impl<'a> Containment<'a> {
         let strategies = self.plan.trading().strategies;
         self.first_inspected = (self.first_inspected + HEADERS_PER_STEP) % strategies.max(1);
         self.processes.iter_mut().for_each(|case| case.is_renewed = false);
-        self.end_by_operators(seen, now, out);
+        self.end_by_operators(observed, now, out);
         if is_trading {
-            self.add_by_operators(seen, liveness, now, out);
+            self.add_by_operators(observed, liveness, now, out);
         }
         for place in 0..self.processes.len() {
             // Several transitions at once where nothing has to be waited for. What was observed of
             // a process that was restarted just now is of its predecessor.
-            while !self.processes[place].is_renewed && self.advance(place, seen, liveness, now, out) {
+            while !self.processes[place].is_renewed && self.advance(place, observed, liveness, now, out) {
                 self.steps += 1;
             }
         }
         if is_trading {
             // Also in the place of one that is down just now: the run waits for it.
-            self.add_by_operators(seen, liveness, now, out);
+            self.add_by_operators(observed, liveness, now, out);
         }
     }
 
@@ -282,7 +282,7 @@ impl<'a> Containment<'a> {
     fn advance(
         &mut self,
         place: usize,
-        seen: &Observations,
+        observed: &Observations,
         liveness: &mut Liveness,
         now: u64,
         out: &mut dyn Actions,
@@ -292,36 +292,36 @@ impl<'a> Containment<'a> {
         match case.stage {
             SupervisionStage::Running | SupervisionStage::Starting(_) | SupervisionStage::Joining(_) => {
                 return match case.roles {
-                    SupervisedRoles::Strategy(_) => self.watch_strategy(place, seen, liveness, now, out),
-                    SupervisedRoles::Gateways(_) => self.watch_gateways(place, seen, liveness, now, out),
+                    SupervisedRoles::Strategy(_) => self.watch_strategy(place, observed, liveness, now, out),
+                    SupervisedRoles::Gateways(_) => self.watch_gateways(place, observed, liveness, now, out),
                     SupervisedRoles::Journaled(role) => {
-                        self.watch_journaled(place, role, seen, liveness, now, out)
+                        self.watch_journaled(place, role, observed, liveness, now, out)
                     }
                 };
             }
             SupervisionStage::Killed(death) if case.is_thread => {
-                if !self.can_fence_thread(place, seen, liveness) {
+                if !self.can_fence_thread(place, observed, liveness) {
                     return false;
                 }
                 self.incidents[death].abandoned = self.processes[place].is_abandoned;
-                self.fence(place, death, seen, now, out);
+                self.fence(place, death, observed, now, out);
             }
             SupervisionStage::Killed(death) => {
-                let process = &seen.processes[case.process];
+                let process = &observed.processes[case.process];
                 if process.exit.is_none() || !process.is_proven_dead {
-                    self.await_exit(place, seen, liveness, now);
+                    self.await_exit(place, observed, liveness, now);
                     return false;
                 }
                 if case.is_journaled() {
                     self.restart_journaled(place, death, liveness, now, out);
                     return false;
                 }
-                self.fence(place, death, seen, now, out);
+                self.fence(place, death, observed, now, out);
             }
             SupervisionStage::Fenced(death) => {
                 let is_repaired = match is_strategy {
-                    true => self.try_record_strategy_repair(place, death, seen),
-                    false => self.try_record_gateway_repair(place, death, seen),
+                    true => self.try_record_strategy_repair(place, death, observed),
+                    false => self.try_record_gateway_repair(place, death, observed),
                 };
                 if !is_repaired {
                     return false;
@@ -329,7 +329,7 @@ impl<'a> Containment<'a> {
                 if !self.processes[place].is_thread {
                     out.perform(Action::Forget(self.processes[place].process));
                 }
-                self.decide_restart(place, death, seen, now, out);
+                self.decide_restart(place, death, observed, now, out);
             }
             SupervisionStage::Paused(_, due) if self.ns_since_start(now) < due => return false,
             SupervisionStage::Paused(..) if self.is_engine_recovering() => return false,
@@ -345,17 +345,17 @@ impl<'a> Containment<'a> {
     }
 
     /// Watches a killed process that has not exited: the run ends if it takes too long.
-    fn await_exit(&mut self, place: usize, seen: &Observations, liveness: &Liveness, now: u64) {
+    fn await_exit(&mut self, place: usize, observed: &Observations, liveness: &Liveness, now: u64) {
         let case = &self.processes[place];
         let since = case.killed_ticks.max(liveness.awake_since());
         let waited_ns = self.ns_since_start(now).saturating_sub(self.ns_since_start(since));
-        self.sample_dying(place, seen, waited_ns);
+        self.sample_dying(place, observed, waited_ns);
         if Duration::from_nanos(waited_ns) <= self.exit_limit {
             return;
         }
         let case = &self.processes[place];
         let name = &self.plan.processes[case.process].name;
-        let pid = seen.processes[case.process].pid;
+        let pid = observed.processes[case.process].pid;
         let shortage = case.dying.and_then(|(first, last)| last.shortage_since(&first));
         let why = shortage.map_or_else(String::new, |why| format!("; {}", why.describe()));
         self.error = Some(format!(
@@ -365,7 +365,14 @@ impl<'a> Containment<'a> {
     }
 
     /// Fences an incarnation whose death is proven: the engine then repairs what it left.
-    fn fence(&mut self, place: usize, death: usize, seen: &Observations, now: u64, out: &mut dyn Actions) {
+    fn fence(
+        &mut self,
+        place: usize,
+        death: usize,
+        observed: &Observations,
+        now: u64,
+        out: &mut dyn Actions,
+    ) {
         let now_ns = self.ns_since_start(now);
         self.processes[place].stage = SupervisionStage::Fenced(death);
         let case = &self.processes[place];
@@ -382,10 +389,10 @@ impl<'a> Containment<'a> {
             }
             SupervisedRoles::Strategy(strategy) => {
                 let strategy = *strategy;
-                self.check_headers_of_dead(strategy, death, seen);
+                self.check_headers_of_dead(strategy, death, observed);
                 out.perform(match is_thread {
-                    true => Action::FenceThread(StrategyIndex(strategy), epoch),
-                    false => Action::Fence(Role::Strategy(StrategyIndex(strategy)), epoch),
+                    true => Action::FenceThread(strategy, epoch),
+                    false => Action::Fence(Role::Strategy(strategy), epoch),
                 });
                 self.incidents[death].fenced_ns = now_ns;
             }
@@ -397,12 +404,12 @@ impl<'a> Containment<'a> {
         &mut self,
         place: usize,
         death: usize,
-        seen: &Observations,
+        observed: &Observations,
         now: u64,
         out: &mut dyn Actions,
     ) {
         let pause = match self.processes[place].is_strategy() {
-            true => self.strategy_pause(place, death, seen, out),
+            true => self.strategy_pause(place, death, observed, out),
             false => self.gateways_pause(place, death, now, out),
         };
         if let Some(pause) = pause {

@@ -35,46 +35,45 @@ impl Containment<'_> {
 
     /// Returns the place of a strategy among the supervised processes; `None` where no death is
     /// contained.
-    pub(super) fn place_of(&self, strategy: u16) -> Option<usize> {
+    pub(super) fn place_of(&self, strategy: StrategyIndex) -> Option<usize> {
         // Strategies come first and in order.
-        let places = self.processes.len().min(usize::from(strategy) + 1);
-        self.processes[..places]
-            .iter()
-            .rposition(|case| case.has_role(Role::Strategy(StrategyIndex(strategy))))
+        let places = self.processes.len().min(strategy.as_usize() + 1);
+        self.processes[..places].iter().rposition(|case| case.has_role(Role::Strategy(strategy)))
     }
 
-    fn strategy(&self, strategy: u16) -> Option<&SupervisedProcess> {
+    fn strategy(&self, strategy: StrategyIndex) -> Option<&SupervisedProcess> {
         self.place_of(strategy).map(|place| &self.processes[place])
     }
 
     /// Returns `true` if a strategy's death is contained and its process has not exited normally:
     /// then something is left to repair.
-    pub fn contains(&self, strategy: u16, seen: &Observations) -> bool {
+    pub fn contains(&self, strategy: StrategyIndex, observed: &Observations) -> bool {
         self.strategy(strategy).is_some_and(|case| {
-            case.stage != SupervisionStage::Running || seen.exited_normally(case.process) != Some(true)
+            case.stage != SupervisionStage::Running || observed.exited_normally(case.process) != Some(true)
         })
     }
 
     /// Returns the running incarnation of a strategy, or the one that died last.
-    pub fn epoch_of(&self, strategy: u16) -> u16 {
+    pub fn epoch_of(&self, strategy: StrategyIndex) -> u16 {
         self.strategy(strategy).map_or(0, |case| case.epoch)
     }
 
     /// Returns `true` if no incident of a strategy is open.
-    pub fn is_running(&self, strategy: u16) -> bool {
+    pub fn is_running(&self, strategy: StrategyIndex) -> bool {
         self.strategy(strategy).is_none_or(|case| case.stage == SupervisionStage::Running)
     }
 
     /// Returns `true` if a strategy is not done, or its death is not repaired. A thread that dies
     /// alone is done once it is gone: the process could not end with it.
-    pub fn awaits(&self, strategy: u16, seen: &Observations) -> bool {
+    pub fn awaits(&self, strategy: StrategyIndex, observed: &Observations) -> bool {
         let case = self.strategy(strategy);
         let is_alone = case.is_some_and(|case| case.is_thread);
-        let is_done =
-            |thread| seen.state(thread) == ThreadState::Done && (!is_alone || seen.threads[thread].is_gone);
+        let is_done = |thread| {
+            observed.state(thread) == ThreadState::Done && (!is_alone || observed.threads[thread].is_gone)
+        };
         match case.map(|case| case.stage) {
             Some(SupervisionStage::Running) | None => {
-                !self.plan.thread_of(Role::Strategy(StrategyIndex(strategy))).is_some_and(is_done)
+                !self.plan.thread_of(Role::Strategy(strategy)).is_some_and(is_done)
             }
             Some(SupervisionStage::Down) => false,
             Some(_) => true,
@@ -83,8 +82,8 @@ impl Containment<'_> {
 
     /// Returns the violation that ends the run and the role that is blamed: damage to memory that
     /// all strategies write, or that of a strategy whose death is not contained.
-    pub fn violation(&self, liveness: &Liveness, seen: &Observations) -> Option<(Role, String)> {
-        if let Some(what) = seen.damage {
+    pub fn violation(&self, liveness: &Liveness, observed: &Observations) -> Option<(Role, String)> {
+        if let Some(what) = observed.damage {
             let what = format!(
                 "{what}: a strategy has damaged memory that all of them write ({}), so trading cannot continue; with \
                  spsc-mux each has its own",
@@ -92,19 +91,21 @@ impl Containment<'_> {
             );
             return Some((Role::Orchestrator, what));
         }
-        let is_contained = |strategy| self.contains(strategy, seen);
-        if let Some(found) = blocked_slot(seen.blocked_claim, liveness, is_contained) {
+        let is_contained = |strategy| self.contains(strategy, observed);
+        if let Some(found) = blocked_slot(observed.blocked_claim, liveness, is_contained) {
             return Some(found);
         }
         // It is contained, unless no death is.
-        let quarantined = (0..).zip(&seen.strategies).filter(|(index, _)| self.strategy(*index).is_none());
+        let quarantined = StrategyIndex::first(u16::MAX)
+            .zip(&observed.strategies)
+            .filter(|(index, _)| self.strategy(*index).is_none());
         let (index, why) =
             quarantined.into_iter().find_map(|(index, of)| Some((index, of.repair.quarantined?.1)))?;
-        Some((Role::Strategy(StrategyIndex(index)), format!("strategy {index} was quarantined: {why}")))
+        Some((Role::Strategy(index), format!("strategy {index} was quarantined: {why}")))
     }
 
     /// Returns the orders sent by all incarnations, and how many of the running ones' are open.
-    pub fn sent_and_open(&self, seen: &Observations) -> (u64, u64) {
+    pub fn sent_and_open(&self, observed: &Observations) -> (u64, u64) {
         let (mut sent, mut open) = (self.past_orders.0, 0);
         let lives = |strategy| {
             use SupervisionStage::{Joining, Running, Starting};
@@ -113,8 +114,10 @@ impl Containment<'_> {
             };
             self.strategy(strategy).is_none_or(has_counts)
         };
-        for strategy in (0..self.plan.trading().strategies).filter(|strategy| lives(*strategy)) {
-            let (mine, settled) = self.sent_and_settled(strategy, seen);
+        for strategy in
+            StrategyIndex::first(self.plan.trading().strategies).filter(|strategy| lives(*strategy))
+        {
+            let (mine, settled) = self.sent_and_settled(strategy, observed);
             sent += mine;
             open += mine.saturating_sub(settled);
         }
@@ -124,32 +127,32 @@ impl Containment<'_> {
     /// Returns the orders that a strategy has sent in its incarnation, and how many were answered.
     /// The counters are the strategy's own, so they are only reported, and capped at the planned
     /// orders.
-    fn sent_and_settled(&self, strategy: u16, seen: &Observations) -> (u64, u64) {
-        let orders = self.plan.trading().orders[usize::from(strategy)];
-        let own = &seen.strategies[usize::from(strategy)];
+    fn sent_and_settled(&self, strategy: StrategyIndex, observed: &Observations) -> (u64, u64) {
+        let orders = self.plan.trading().orders[strategy.as_usize()];
+        let own = &observed.strategies[strategy.as_usize()];
         (own.sent.min(orders), own.returned.min(orders) + own.rejected.min(orders))
     }
 
     /// Records strategies that reported done and had to be killed at the end of the run, or died
     /// then.
-    pub fn record_end(&mut self, seen: &Observations, now: u64) {
-        for strategy in 0..self.plan.trading().strategies {
+    pub fn record_end(&mut self, observed: &Observations, now: u64) {
+        for strategy in StrategyIndex::first(self.plan.trading().strategies) {
             let Some(place) = self.place_of(strategy) else { continue };
             let case = &self.processes[place];
             if case.stage != SupervisionStage::Running || case.is_thread {
                 continue;
             }
             let process = case.process;
-            let forgery = seen.strategies[usize::from(strategy)].forged_header.clone();
-            let in_order = seen.exited_normally(process) == Some(true);
+            let forgery = observed.strategies[strategy.as_usize()].forged_header.clone();
+            let in_order = observed.exited_normally(process) == Some(true);
             if !in_order || forgery.is_some() {
                 let mut how = forgery.clone().unwrap_or_default();
                 if !in_order {
-                    let said = format!("exited abnormally: {}", seen.exit_text(process));
+                    let said = format!("exited abnormally: {}", observed.exit_text(process));
                     how = forgery.iter().fold(said, |said, forgery| format!("{said}; {forgery}"));
                 }
-                let pid = seen.processes[process].pid;
-                let incident = self.record_incident(place, pid, how, seen, now);
+                let pid = observed.processes[process].pid;
+                let incident = self.record_incident(place, pid, how, observed, now);
                 self.incidents[incident].quarantined = forgery.map(|_| ProtocolViolation::ForgedHeader);
                 self.processes[place].stage = SupervisionStage::Down;
             }
@@ -159,8 +162,8 @@ impl Containment<'_> {
     /// Kills the strategies that operators have ended: the engine has confirmed that they have no
     /// open order. A command concerns the incarnation that ran when it was given. If that has died
     /// by itself, the command decides what follows.
-    pub(super) fn end_by_operators(&mut self, seen: &Observations, now: u64, out: &mut dyn Actions) {
-        for OperatorEnd { number, ticks, strategy, successor } in &seen.ended_by_operators {
+    pub(super) fn end_by_operators(&mut self, observed: &Observations, now: u64, out: &mut dyn Actions) {
+        for OperatorEnd { number, ticks, strategy, successor } in &observed.ended_by_operators {
             if self.handled_commands.contains(number) {
                 continue;
             }
@@ -170,7 +173,7 @@ impl Containment<'_> {
                 case.stage,
                 SupervisionStage::Running | SupervisionStage::Starting(_) | SupervisionStage::Joining(_)
             );
-            if is_up && seen.processes[case.process].exit.is_some() {
+            if is_up && observed.processes[case.process].exit.is_some() {
                 // It has died in this step: the command decides what follows, in the next one.
                 continue;
             }
@@ -179,10 +182,10 @@ impl Containment<'_> {
                 continue;
             }
             let end = successor.clone().map_or(EndByOperator::Retired, EndByOperator::Replaced);
-            let process = &seen.processes[case.process];
+            let process = &observed.processes[case.process];
             match case.stage {
                 SupervisionStage::Running | SupervisionStage::Starting(_) | SupervisionStage::Joining(_) => {
-                    let incident = self.record_incident(place, process.pid, end.describe(), seen, now);
+                    let incident = self.record_incident(place, process.pid, end.describe(), observed, now);
                     let case = &mut self.processes[place];
                     case.stage = SupervisionStage::Killed(incident);
                     case.dying = None;
@@ -209,24 +212,24 @@ impl Containment<'_> {
     pub(super) fn watch_strategy(
         &mut self,
         place: usize,
-        seen: &Observations,
+        observed: &Observations,
         liveness: &Liveness,
         now: u64,
         out: &mut dyn Actions,
     ) -> bool {
-        if seen.has_launcher_lost_memory {
+        if observed.has_launcher_lost_memory {
             // The memory may have been read after it was taken away: the run ends, and no strategy
             // is blamed.
             return false;
         }
-        self.note_gone_thread(place, seen, now);
+        self.note_gone_thread(place, observed, now);
         let case = &self.processes[place];
         let (stage, process) = (case.stage, case.process);
-        let trouble = self.detect_fault(case, case.strategy(), seen, liveness);
+        let trouble = self.detect_fault(case, case.strategy(), observed, liveness);
         if let Some(StrategyFault { cause, violation, detected, is_hang }) = trouble {
-            let ProcessObservation { pid, exit, failed_start, .. } = &seen.processes[process];
+            let ProcessObservation { pid, exit, failed_start, .. } = &observed.processes[process];
             let pid = if failed_start.is_some() { 0 } else { *pid };
-            let incident = self.record_incident(place, pid, cause, seen, detected.unwrap_or(now));
+            let incident = self.record_incident(place, pid, cause, observed, detected.unwrap_or(now));
             self.incidents[incident].quarantined = violation;
             self.incidents[incident].silence = self.processes[place]
                 .threads
@@ -242,7 +245,7 @@ impl Containment<'_> {
             }
             true
         } else if stage != SupervisionStage::Running
-            && case.all_threads_are(seen, |state| state >= ThreadState::Running)
+            && case.all_threads_are(observed, |state| state >= ThreadState::Running)
         {
             let now_ns = self.ns_since_start(now);
             match stage {
@@ -262,25 +265,25 @@ impl Containment<'_> {
     fn detect_fault(
         &self,
         case: &SupervisedProcess,
-        strategy: u16,
-        seen: &Observations,
+        strategy: StrategyIndex,
+        observed: &Observations,
         liveness: &Liveness,
     ) -> Option<StrategyFault> {
         let thread = case.threads[0];
-        let process = &seen.processes[case.process];
+        let process = &observed.processes[case.process];
         let runs = process.exit.is_none();
         if case.is_thread && !runs {
             // All ended with their process, which is named.
             return None;
         }
-        let repair = seen.strategies[usize::from(strategy)].repair;
+        let repair = observed.strategies[strategy.as_usize()].repair;
         let quarantined = repair.quarantined.filter(|(epoch, _)| *epoch == case.epoch).map(|(_, why)| why);
         let trouble = |cause, violation| StrategyFault { cause, violation, detected: None, is_hang: false };
         if let Some(error) = &process.failed_start {
             // No process runs in this epoch: the proof of the last one's death still holds.
             return Some(trouble(format!("cannot be started: {error}"), None));
         }
-        let ended = if case.is_thread { self.thread_end(case, seen) } else { early_exit(case, seen) };
+        let ended = if case.is_thread { self.thread_end(case, observed) } else { early_exit(case, observed) };
         if let Some(how) = ended {
             return Some(trouble(how, quarantined));
         }
@@ -296,16 +299,16 @@ impl Containment<'_> {
                 return Some(StrategyFault { is_hang: true, ..trouble(cause, Some(why)) });
             }
             // What exited normally neither hangs nor takes too long to exit.
-            Some(suspicion) if runs && !(case.is_thread && seen.threads[thread].is_gone) => {
+            Some(suspicion) if runs && !(case.is_thread && observed.threads[thread].is_gone) => {
                 return Some(StrategyFault { is_hang: true, ..trouble(suspicion.to_string(), None) });
             }
             _ => {}
         }
-        let is_blocking = seen.blocked_claim.is_some_and(|at| {
+        let is_blocking = observed.blocked_claim.is_some_and(|at| {
             // A strategy that is also silent hangs, which is found earlier; one that reports done
             // has its own deadline.
-            at.announcer == Some(StrategyIndex(strategy))
-                && seen.state(thread) != ThreadState::Done
+            at.announcer == Some(strategy)
+                && observed.state(thread) != ThreadState::Done
                 && liveness.is_overdue(at.since_ticks)
         });
         if runs && is_blocking {
@@ -317,16 +320,16 @@ impl Containment<'_> {
             return Some(trouble(cause, Some(why)));
         }
         let forgery = if runs && self.was_inspected(strategy) {
-            seen.strategies[usize::from(strategy)].forged_header.clone()
+            observed.strategies[strategy.as_usize()].forged_header.clone()
         } else {
             None
         };
         forgery.map(|forgery| trouble(forgery, Some(ProtocolViolation::ForgedHeader)))
     }
 
-    fn was_inspected(&self, strategy: u16) -> bool {
+    fn was_inspected(&self, strategy: StrategyIndex) -> bool {
         let strategies = self.plan.trading().strategies;
-        (strategy + strategies - self.first_inspected) % strategies < HEADERS_PER_STEP
+        (strategy.0 + strategies - self.first_inspected) % strategies < HEADERS_PER_STEP
     }
 
     fn record_incident(
@@ -334,12 +337,12 @@ impl Containment<'_> {
         place: usize,
         pid: u32,
         cause: String,
-        seen: &Observations,
+        observed: &Observations,
         detected: u64,
     ) -> usize {
         let detected_ns = self.ns_since_start(detected);
         let strategy = self.processes[place].strategy();
-        let (sent, settled) = self.sent_and_settled(strategy, seen);
+        let (sent, settled) = self.sent_and_settled(strategy, observed);
         let case = &mut self.processes[place];
         let (epoch, fault) = (case.epoch, case.fault.take());
         let is_living = case.stage == SupervisionStage::Running;
@@ -349,7 +352,7 @@ impl Containment<'_> {
         case.killed_ticks = detected;
         self.past_orders = (self.past_orders.0 + sent, self.past_orders.1 + settled);
         self.incidents.push(Incident {
-            strategy: StrategyIndex(strategy),
+            strategy,
             epoch,
             pid,
             cause,
@@ -370,9 +373,9 @@ impl Containment<'_> {
 
     /// Keeps the CPU time of a killed process that has not ended for long, and records in its
     /// incident why.
-    pub(super) fn sample_dying(&mut self, place: usize, seen: &Observations, waited_ns: u64) {
+    pub(super) fn sample_dying(&mut self, place: usize, observed: &Observations, waited_ns: u64) {
         let case = &mut self.processes[place];
-        let Some(sample) = seen.processes[case.process].cpu else { return };
+        let Some(sample) = observed.processes[case.process].cpu else { return };
         let (first, _) = *case.dying.get_or_insert((sample, sample));
         let SupervisionStage::Killed(death) = case.stage else { return };
         if waited_ns < SLOW_EXIT.as_nanos() as u64 {
@@ -386,9 +389,14 @@ impl Containment<'_> {
 
     /// Adds a forged header to the incident of a dead strategy. It can no longer write: a header
     /// that is intact now was never forged.
-    pub(super) fn check_headers_of_dead(&mut self, strategy: u16, incident: usize, seen: &Observations) {
+    pub(super) fn check_headers_of_dead(
+        &mut self,
+        strategy: StrategyIndex,
+        incident: usize,
+        observed: &Observations,
+    ) {
         let Incident { cause, quarantined, .. } = &mut self.incidents[incident];
-        let forgery = seen.strategies[usize::from(strategy)].forged_header.as_ref();
+        let forgery = observed.strategies[strategy.as_usize()].forged_header.as_ref();
         if let Some(forgery) = forgery.filter(|_| quarantined.is_none()) {
             *cause = format!("{cause}; {forgery}");
             *quarantined = Some(ProtocolViolation::ForgedHeader);
@@ -400,9 +408,9 @@ impl Containment<'_> {
         &mut self,
         place: usize,
         incident: usize,
-        seen: &Observations,
+        observed: &Observations,
     ) -> bool {
-        let repair = seen.strategies[usize::from(self.processes[place].strategy())].repair;
+        let repair = observed.strategies[self.processes[place].strategy().as_usize()].repair;
         let is_repaired = repair.repaired == Some(self.processes[place].epoch);
         if is_repaired {
             self.incidents[incident].repaired_ns = Some(self.ns_since_start(repair.repaired_ticks));
@@ -417,10 +425,10 @@ impl Containment<'_> {
         &mut self,
         place: usize,
         incident: usize,
-        seen: &Observations,
+        observed: &Observations,
         out: &mut dyn Actions,
     ) -> Option<Duration> {
-        let state = seen.state(self.processes[place].threads[0]);
+        let state = observed.state(self.processes[place].threads[0]);
         let case = &mut self.processes[place];
         case.stage = SupervisionStage::Down;
         let died = &mut self.incidents[incident];
@@ -459,7 +467,7 @@ impl Containment<'_> {
         };
         out.perform(Action::Complain(format!(
             "note: {}",
-            stayed_down.describe(StrategyIndex(self.processes[place].strategy()))
+            stayed_down.describe(self.processes[place].strategy())
         )));
         died.stayed_down = Some(stayed_down);
         None
@@ -478,7 +486,7 @@ impl Containment<'_> {
         case.epoch += 1;
         case.started_ticks = now;
         case.stage = stage;
-        let (role, epoch) = (Role::Strategy(StrategyIndex(case.strategy())), case.epoch);
+        let (role, epoch) = (Role::Strategy(case.strategy()), case.epoch);
         out.perform(Action::Reset(role));
         if case.is_thread {
             // Before its process reads the epoch and starts it.
@@ -490,9 +498,9 @@ impl Containment<'_> {
 }
 
 /// Describes how a strategy's process exited, unless it runs or exited as it should.
-fn early_exit(case: &SupervisedProcess, seen: &Observations) -> Option<String> {
-    let exit = seen.processes[case.process].exit.as_ref()?;
-    let thread = &seen.threads[case.threads[0]];
+fn early_exit(case: &SupervisedProcess, observed: &Observations) -> Option<String> {
+    let exit = observed.processes[case.process].exit.as_ref()?;
+    let thread = &observed.threads[case.threads[0]];
     if exit.is_success && thread.state() == ThreadState::Done {
         return None;
     }

@@ -4,7 +4,7 @@ use crate::runtime::stuck::CpuSample;
 use crate::runtime::supervisor::observations::Observations;
 use crate::runtime::supervisor::restart_policy::{IncarnationEnd, RestartPolicy};
 use analysis::record::EndByOperator;
-use protocol::index::GatewayIndex;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Plan, Role};
 use protocol::status::ThreadState;
 use protocol::supervision::GatewayCounts;
@@ -30,7 +30,7 @@ pub(super) enum SupervisionStage {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SupervisedRoles {
-    Strategy(u16),
+    Strategy(StrategyIndex),
     /// The orchestrator or an exchange, which recovers from its journal.
     Journaled(Role),
     Gateways(Vec<GatewayIndex>),
@@ -111,14 +111,14 @@ impl SupervisedProcess {
     }
 
     /// A strategy's thread in the engine's process.
-    pub(super) fn for_thread(plan: &Plan, process: usize, thread: usize, strategy: u16) -> Self {
+    pub(super) fn for_thread(plan: &Plan, process: usize, thread: usize, strategy: StrategyIndex) -> Self {
         let roles = SupervisedRoles::Strategy(strategy);
         Self { threads: vec![thread], is_thread: true, ..Self::new(plan, process, roles) }
     }
 
     pub(super) fn has_role(&self, role: Role) -> bool {
         match (&self.roles, role) {
-            (SupervisedRoles::Strategy(own), Role::Strategy(index)) => *own == index.0,
+            (SupervisedRoles::Strategy(own), Role::Strategy(index)) => *own == index,
             (SupervisedRoles::Gateways(own), Role::Gateway(index)) => own.contains(&index),
             (SupervisedRoles::Journaled(own), _) => *own == role,
             _ => false,
@@ -126,10 +126,10 @@ impl SupervisedProcess {
     }
 
     /// Returns the index of the strategy that the process is; 0 of another process.
-    pub(super) const fn strategy(&self) -> u16 {
+    pub(super) const fn strategy(&self) -> StrategyIndex {
         match self.roles {
             SupervisedRoles::Strategy(index) => index,
-            SupervisedRoles::Gateways(_) | SupervisedRoles::Journaled(_) => 0,
+            SupervisedRoles::Gateways(_) | SupervisedRoles::Journaled(_) => StrategyIndex(0),
         }
     }
 
@@ -141,18 +141,24 @@ impl SupervisedProcess {
         matches!(self.roles, SupervisedRoles::Journaled(_))
     }
 
-    pub(super) fn all_threads_are(&self, seen: &Observations, is_so: impl Fn(ThreadState) -> bool) -> bool {
-        self.threads.iter().all(|thread| is_so(seen.state(*thread)))
+    pub(super) fn all_threads_are(
+        &self,
+        observed: &Observations,
+        is_so: impl Fn(ThreadState) -> bool,
+    ) -> bool {
+        self.threads.iter().all(|thread| is_so(observed.state(*thread)))
     }
 
-    pub(super) fn is_done(&self, seen: &Observations) -> bool {
-        self.all_threads_are(seen, |state| state == ThreadState::Done)
+    pub(super) fn is_done(&self, observed: &Observations) -> bool {
+        self.all_threads_are(observed, |state| state == ThreadState::Done)
     }
 
     /// Returns `true` while it is restarting, or a fault injected into it has not been detected.
-    pub(super) fn is_away(&self, seen: &Observations) -> bool {
+    pub(super) fn is_away(&self, observed: &Observations) -> bool {
         match self.stage {
-            SupervisionStage::Running => self.fault.is_some() && !(self.is_journaled() && self.is_done(seen)),
+            SupervisionStage::Running => {
+                self.fault.is_some() && !(self.is_journaled() && self.is_done(observed))
+            }
             SupervisionStage::Down => false,
             _ => true,
         }

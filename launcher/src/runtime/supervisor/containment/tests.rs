@@ -9,7 +9,7 @@ use protocol::supervision::ProtocolViolation;
 
 const MS: u64 = 1_000_000;
 /// The strategy that dies; strategy 0 lives.
-const VICTIM: u16 = 1;
+const VICTIM: StrategyIndex = StrategyIndex(1);
 
 fn plan(words: &str) -> Plan {
     let (_, mut plan, _) = planned(words, &Machine::default()).unwrap();
@@ -21,7 +21,7 @@ fn plan(words: &str) -> Plan {
 struct ScriptedRun<'a> {
     containment: Containment<'a>,
     liveness: Liveness,
-    seen: Observations,
+    observed: Observations,
     now: u64,
     /// A thread that has never had a duty cycle; the others have one in each millisecond.
     silent: Option<usize>,
@@ -50,7 +50,7 @@ impl<'a> ScriptedRun<'a> {
         Self {
             containment: Containment::new(plan, 0, Duration::from_secs(30)),
             liveness,
-            seen: Observations {
+            observed: Observations {
                 processes: pids
                     .map(|pid| ProcessObservation { pid, ..ProcessObservation::default() })
                     .collect(),
@@ -73,13 +73,13 @@ impl<'a> ScriptedRun<'a> {
             text: "exit 7".into(),
             last_words: String::new(),
         };
-        self.seen.processes[process].exit = Some(exit);
-        self.seen.processes[process].is_proven_dead = true;
+        self.observed.processes[process].exit = Some(exit);
+        self.observed.processes[process].is_proven_dead = true;
     }
 
     fn set_state(&mut self, process: usize, state: ThreadState) {
         for thread in &self.containment.plan.processes[process].threads {
-            self.seen.threads[*thread as usize].pulse.state = state as u64;
+            self.observed.threads[*thread as usize].pulse.state = state as u64;
         }
     }
 
@@ -87,27 +87,27 @@ impl<'a> ScriptedRun<'a> {
     fn step(&mut self) {
         self.now += MS;
         self.liveness.mark_awake(self.now);
-        for (thread, found) in self.seen.threads.iter_mut().enumerate() {
+        for (thread, found) in self.observed.threads.iter_mut().enumerate() {
             if self.silent != Some(thread) {
                 found.pulse.heartbeat_ticks = self.now;
                 self.liveness.observe(thread, found.pulse, self.now);
             }
         }
         let mut actions = Vec::new();
-        self.containment.step(&self.seen, &mut self.liveness, (self.now, true), &mut actions);
+        self.containment.step(&self.observed, &mut self.liveness, (self.now, true), &mut actions);
         for action in &actions {
             match *action {
                 Action::Kill(process) if self.can_be_killed => self.end(process),
                 Action::Fence(Role::Strategy(strategy), epoch) | Action::FenceThread(strategy, epoch) => {
-                    let repair = &mut self.seen.strategies[strategy.as_usize()].repair;
+                    let repair = &mut self.observed.strategies[strategy.as_usize()].repair;
                     (repair.repaired, repair.repaired_ticks) = (Some(epoch), self.now);
                 }
                 Action::ResetThread(thread) => {
-                    self.seen.threads[thread].pulse.state = ThreadState::Starting as u64;
-                    self.seen.threads[thread].is_gone = false;
+                    self.observed.threads[thread].pulse.state = ThreadState::Starting as u64;
+                    self.observed.threads[thread].is_gone = false;
                 }
                 Action::Restart(process) => {
-                    self.seen.processes[process] = ProcessObservation::default();
+                    self.observed.processes[process] = ProcessObservation::default();
                     self.set_state(process, ThreadState::Starting);
                 }
                 _ => {}
@@ -127,7 +127,7 @@ impl<'a> ScriptedRun<'a> {
 /// the run fails.
 fn play(plan: &Plan, has_ended: bool, can_be_killed: bool) -> ScriptedRun<'_> {
     let mut run = ScriptedRun::new(plan);
-    let victim = &run.containment.processes[usize::from(VICTIM)];
+    let victim = &run.containment.processes[VICTIM.as_usize()];
     let (thread, process) = (victim.threads[0], victim.process);
     (run.silent, run.can_be_killed) = (Some(thread), can_be_killed);
     run.set_state(process, ThreadState::Starting);
@@ -136,8 +136,8 @@ fn play(plan: &Plan, has_ended: bool, can_be_killed: bool) -> ScriptedRun<'_> {
     }
     for _ in 0..120_000 {
         run.step();
-        assert!(run.containment.is_running(0));
-        if !run.containment.awaits(VICTIM, &run.seen) || run.containment.error().is_some() {
+        assert!(run.containment.is_running(StrategyIndex(0)));
+        if !run.containment.awaits(VICTIM, &run.observed) || run.containment.error().is_some() {
             return run;
         }
     }
@@ -167,13 +167,13 @@ fn unkillable_process_ends_run_after_timeout() {
 fn failed_start_is_another_death_that_is_fenced() {
     let plan = plan("strategies=2 venues=1 orders=10 on_death=restart");
     let mut run = ScriptedRun::new(&plan);
-    let process = run.containment.processes[usize::from(VICTIM)].process;
+    let process = run.containment.processes[VICTIM.as_usize()].process;
     run.end(process);
     while run.starts() == 0 {
         run.step();
     }
     run.end(process);
-    run.seen.processes[process].failed_start = Some("no memory".into());
+    run.observed.processes[process].failed_start = Some("no memory".into());
     run.step();
     let [_, failed] = run.containment.incidents.as_slice() else { panic!("two deaths") };
     assert_eq!((failed.epoch, failed.pid), (1, 0));
@@ -186,7 +186,7 @@ fn failed_start_is_another_death_that_is_fenced() {
             _ => None,
         })
         .collect();
-    assert_eq!(fences, [0, 1].map(|epoch| (Role::Strategy(StrategyIndex(VICTIM)), epoch)));
+    assert_eq!(fences, [0, 1].map(|epoch| (Role::Strategy(VICTIM), epoch)));
 }
 
 /// The engine dies while a strategy waits for its restart: the successor attaches to that
@@ -197,8 +197,8 @@ fn strategy_memory_stays_until_engine_has_recovered() {
         "strategies=2 venues=1 venue=book exchange=process journal=process orders=10 on_death=restart";
     let plan = plan(words);
     let mut run = ScriptedRun::new(&plan);
-    let [victim, engine] = [Role::Strategy(StrategyIndex(VICTIM)), Role::Orchestrator]
-        .map(|role| plan.process_of(role).unwrap());
+    let [victim, engine] =
+        [Role::Strategy(VICTIM), Role::Orchestrator].map(|role| plan.process_of(role).unwrap());
     // It dies twice: its second restart is after a pause.
     for _ in 0..2 {
         run.set_state(victim, ThreadState::Running);
@@ -213,13 +213,13 @@ fn strategy_memory_stays_until_engine_has_recovered() {
         run.step();
         assert!(run.starts() == 1 && run.containment.next_restart_ns().is_none());
     }
-    assert!(run.containment.is_role_restarting(&run.seen));
+    assert!(run.containment.is_role_restarting(&run.observed));
     run.set_state(engine, ThreadState::Running);
     run.step();
     run.step();
     let restart = [
-        Action::Reset(Role::Strategy(StrategyIndex(VICTIM))),
-        Action::Renew(Role::Strategy(StrategyIndex(VICTIM)), 2),
+        Action::Reset(Role::Strategy(VICTIM)),
+        Action::Renew(Role::Strategy(VICTIM), 2),
         Action::Restart(victim),
     ];
     assert!(run.actions.windows(3).any(|actions| actions == restart), "{:?}", run.actions);
@@ -229,20 +229,22 @@ fn strategy_memory_stays_until_engine_has_recovered() {
 fn death_beside_threads_fences_the_strategy_that_died() {
     let plan = plan("isolation=thread+process strategies=2 on_death=continue");
     let mut run = ScriptedRun::new(&plan);
-    run.end(plan.process_of(Role::Strategy(StrategyIndex(VICTIM))).unwrap());
+    run.end(plan.process_of(Role::Strategy(VICTIM)).unwrap());
     (0..10).for_each(|_| run.step());
     let fence = |action: &Action| match action {
         Action::Fence(role, _) => Some(*role),
         _ => None,
     };
     let fences: Vec<Role> = run.actions.iter().filter_map(fence).collect();
-    assert_eq!(fences, [Role::Strategy(StrategyIndex(VICTIM))]);
-    assert_eq!(run.containment.incidents[0].strategy, StrategyIndex(VICTIM));
-    assert!(run.containment.is_running(0) && !run.containment.is_running(VICTIM));
-    assert!(run.containment.incidents[0].repaired_ns.is_some() && !run.containment.awaits(VICTIM, &run.seen));
+    assert_eq!(fences, [Role::Strategy(VICTIM)]);
+    assert_eq!(run.containment.incidents[0].strategy, VICTIM);
+    assert!(run.containment.is_running(StrategyIndex(0)) && !run.containment.is_running(VICTIM));
+    assert!(
+        run.containment.incidents[0].repaired_ns.is_some() && !run.containment.awaits(VICTIM, &run.observed)
+    );
     // A thread that is quarantined is fenced as well, and its process lives.
-    run.seen.strategies[0].repair.quarantined = Some((0, ProtocolViolation::Garbage));
-    assert_eq!(run.containment.violation(&run.liveness, &run.seen), None);
+    run.observed.strategies[0].repair.quarantined = Some((0, ProtocolViolation::Garbage));
+    assert_eq!(run.containment.violation(&run.liveness, &run.observed), None);
     (0..10).for_each(|_| run.step());
     assert!(run.actions.contains(&Action::FenceThread(StrategyIndex(0), 0)), "{:?}", run.actions);
     assert!(run.containment.incidents[1].abandoned && !run.containment.incidents[0].abandoned);
@@ -257,12 +259,12 @@ fn gone_thread_is_restarted_if_engine_lives_on() {
     let plan = plan("isolation=thread strategies=2 on_death=restart");
     let mut run = ScriptedRun::new(&plan);
     let [victim, engine] =
-        [Role::Strategy(StrategyIndex(VICTIM)), Role::Orchestrator].map(|role| plan.thread_of(role).unwrap());
+        [Role::Strategy(VICTIM), Role::Orchestrator].map(|role| plan.thread_of(role).unwrap());
     run.step();
     run.silent = Some(engine);
-    run.seen.threads[victim].is_gone = true;
+    run.observed.threads[victim].is_gone = true;
     // Its last duty cycle began within the step that sees the thread gone.
-    run.seen.threads[engine].pulse.heartbeat_ticks = run.now + MS + 1;
+    run.observed.threads[engine].pulse.heartbeat_ticks = run.now + MS + 1;
     (0..50).for_each(|_| run.step());
     assert!(run.containment.incidents.is_empty(), "{:?}", run.containment.incidents);
     run.silent = None;
@@ -270,10 +272,10 @@ fn gone_thread_is_restarted_if_engine_lives_on() {
     let [died] = run.containment.incidents.as_slice() else { panic!("{:?}", run.containment.incidents) };
     assert_eq!((died.cause.as_str(), died.abandoned), ("its thread exited before it had finished", false));
     let restart = [
-        Action::FenceThread(StrategyIndex(VICTIM), 0),
-        Action::Reset(Role::Strategy(StrategyIndex(VICTIM))),
+        Action::FenceThread(VICTIM, 0),
+        Action::Reset(Role::Strategy(VICTIM)),
         Action::ResetThread(victim),
-        Action::Renew(Role::Strategy(StrategyIndex(VICTIM)), 1),
+        Action::Renew(Role::Strategy(VICTIM), 1),
     ];
     assert_eq!(run.actions, restart, "the process lives");
 }
@@ -283,16 +285,16 @@ fn gone_thread_is_restarted_if_engine_lives_on() {
 fn thread_that_ends_slowly_is_abandoned() {
     let plan = plan("isolation=thread strategies=2 on_death=restart");
     let mut run = ScriptedRun::new(&plan);
-    let victim = plan.thread_of(Role::Strategy(StrategyIndex(VICTIM))).unwrap();
-    run.seen.threads[victim].pulse.state = ThreadState::Failed as u64;
+    let victim = plan.thread_of(Role::Strategy(VICTIM)).unwrap();
+    run.observed.threads[victim].pulse.state = ThreadState::Failed as u64;
     (0..100).for_each(|_| run.step());
     assert!(run.actions.is_empty(), "it is ending: {:?}", run.actions);
     while run.actions.is_empty() {
         run.step();
     }
-    assert_eq!(run.actions[0], Action::FenceThread(StrategyIndex(VICTIM), 0));
+    assert_eq!(run.actions[0], Action::FenceThread(VICTIM, 0));
     (0..10).for_each(|_| run.step());
     assert!(run.containment.incidents[0].abandoned && run.starts() == 0);
     assert!(run.containment.supervises_thread(victim) && run.containment.is_thread_down(victim));
-    assert!(!run.containment.supervises(plan.process_of(Role::Strategy(StrategyIndex(VICTIM))).unwrap()));
+    assert!(!run.containment.supervises(plan.process_of(Role::Strategy(VICTIM)).unwrap()));
 }

@@ -22,12 +22,12 @@ impl Containment<'_> {
     pub(super) fn can_fence_thread(
         &mut self,
         place: usize,
-        seen: &Observations,
+        observed: &Observations,
         liveness: &Liveness,
     ) -> bool {
         let case = &mut self.processes[place];
-        let thread = &seen.threads[case.threads[0]];
-        if seen.processes[case.process].exit.is_some() {
+        let thread = &observed.threads[case.threads[0]];
+        if observed.processes[case.process].exit.is_some() {
             return false;
         }
         // One that reports its end ends within its deadline, or does not tell the truth.
@@ -37,10 +37,10 @@ impl Containment<'_> {
     }
 
     /// Notes since when a strategy's thread is gone that published no end.
-    pub(super) fn note_gone_thread(&mut self, place: usize, seen: &Observations, now: u64) {
+    pub(super) fn note_gone_thread(&mut self, place: usize, observed: &Observations, now: u64) {
         let case = &mut self.processes[place];
         let is_gone = case.is_thread && {
-            let thread = &seen.threads[case.threads[0]];
+            let thread = &observed.threads[case.threads[0]];
             thread.is_gone && thread.state() < ThreadState::Done
         };
         // From the second sighting on: heartbeats are read before the first one, and this step's
@@ -53,13 +53,13 @@ impl Containment<'_> {
     }
 
     /// Describes how a strategy's thread ended, unless it runs or ended as it should.
-    pub(super) fn thread_end(&self, case: &SupervisedProcess, seen: &Observations) -> Option<String> {
-        let thread = &seen.threads[case.threads[0]];
+    pub(super) fn thread_end(&self, case: &SupervisedProcess, observed: &Observations) -> Option<String> {
+        let thread = &observed.threads[case.threads[0]];
         // The threads of a process that dies are gone before its exit is observed: the engine then
         // has no duty cycle any more.
         let has_process_lived_on = |since: u64| {
             let engine = self.plan.thread_of(Role::Orchestrator);
-            engine.is_some_and(|engine| seen.threads[engine].pulse.heartbeat_ticks > since)
+            engine.is_some_and(|engine| observed.threads[engine].pulse.heartbeat_ticks > since)
         };
         if thread.state() == ThreadState::Failed {
             return Some(with_own_message("its thread ended", &thread.error));

@@ -2,9 +2,9 @@
 //! reference.
 
 use super::headline::{
-    BillColumns, LATENCIES, answer, cost_columns, headline, levels_of_headline, time_or_dash, verdicts,
+    CostColumns, LATENCIES, answer, cost_columns, headline, levels_of_headline, time_or_dash, verdicts,
 };
-use super::{Bill, BillRow, growth};
+use super::{IsolationCostRow, IsolationCosts, growth};
 use crate::chart::axis;
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::svg::legend;
@@ -27,32 +27,34 @@ const CHARTS: &str = "The difference to the reference of each row: the crate who
                       threads. Dots are ratios, bars their 95% intervals. The verdict next to each is by the declared margin.";
 
 /// Returns the report of a bill of isolation costs, with a page of every measured combination.
-pub fn report(sweep: &ExperimentRuns, bill: &Bill) -> ExperimentReport {
-    let mut charts = Percentile::ALL.iter().filter_map(|percentile| chart(bill, *percentile)).peekable();
+pub fn report(sweep: &ExperimentRuns, isolation_costs: &IsolationCosts) -> ExperimentReport {
+    let mut charts =
+        Percentile::ALL.iter().filter_map(|percentile| chart(isolation_costs, *percentile)).peekable();
     let no_charts = "No difference is known: no row has a reference with enough repeats.";
     let text = if charts.peek().is_none() { no_charts } else { CHARTS };
-    let remarks = remarks(bill);
+    let remarks = remarks(isolation_costs);
     let remarks = (!remarks.is_empty())
         .then(|| html! { ul class="note" { @for remark in &remarks { li { (remark) } } } });
     let section = ReportSection::new("bill", "What isolation costs")
         .text(text)
         .charts(charts.next())
-        .tables(ALL, verdicts(bill))
-        .tables(ALL, growth::table(bill))
-        .charts(growth::charts(bill))
-        .tables(FILES | PAGE, headline(bill))
-        .tables(TERMINAL, levels_of_headline(bill))
-        .tables(FILES | PAGE, strategy_table(bill))
-        .tables(FILES | PAGE, [table(bill)])
+        .tables(ALL, verdicts(isolation_costs))
+        .tables(ALL, growth::table(isolation_costs))
+        .charts(growth::charts(isolation_costs))
+        .tables(FILES | PAGE, headline(isolation_costs))
+        .tables(TERMINAL, levels_of_headline(isolation_costs))
+        .tables(FILES | PAGE, strategy_table(isolation_costs))
+        .tables(FILES | PAGE, [table(isolation_costs)])
         .charts(charts)
         .charts(remarks);
     ExperimentReport {
         name: "bill",
-        answer: answer(bill),
-        notes: bill.notes.clone(),
+        answer: answer(isolation_costs),
+        notes: isolation_costs.notes.clone(),
         // What was not measured; the rest is in the files.
         terminal_notes: Some(
-            bill.notes
+            isolation_costs
+                .notes
                 .iter()
                 .filter(|note| note.contains(" left out: ") && !note.starts_with("warm-up"))
                 .cloned()
@@ -64,15 +66,15 @@ pub fn report(sweep: &ExperimentRuns, bill: &Bill) -> ExperimentReport {
 }
 
 /// Every figure of every row in one table, for the page, documents and programs.
-fn table(bill: &Bill) -> Grid {
-    let times = LATENCIES.map(|of| move |row: &BillRow| time_or_dash(of(row)));
-    let of = |measure, percentile| move |row: &BillRow| format_difference(row, measure, percentile);
+fn table(isolation_costs: &IsolationCosts) -> Grid {
+    let times = LATENCIES.map(|of| move |row: &IsolationCostRow| time_or_dash(of(row)));
+    let of = |measure, percentile| move |row: &IsolationCostRow| format_difference(row, measure, percentile);
     let due = Percentile::ALL.map(|percentile| of(Measure::RtVenueFromDue, percentile));
     let steal = of(Measure::WithoutSteal, Percentile::P99);
     let ratios = Percentile::ALL.map(|percentile| of(Measure::RtVenue, percentile));
     let free = [Percentile::P99, Percentile::P999].map(|percentile| of(Measure::StallFree, percentile));
-    let mut columns: BillColumns<'_> = vec![
-        ("isolation", &BillRow::level),
+    let mut columns: CostColumns<'_> = vec![
+        ("isolation", &IsolationCostRow::level),
         ("technique", &|row| row.technique.to_string()),
         ("from due p50", &times[0]),
         ("from due p99", &times[1]),
@@ -97,22 +99,22 @@ fn table(bill: &Bill) -> Grid {
         ("p99 stall-free ratio", &free[0]),
         ("p99.9 stall-free ratio", &free[1]),
     ];
-    columns.extend(cost_columns(bill));
+    columns.extend(cost_columns(isolation_costs));
     let title = "The bill: rt_venue from due and from sending, ratios to the reference [95 % interval], and what else a level costs";
-    Grid::from_rows("bill", title, 2, &columns, &bill.rows)
+    Grid::from_rows("bill", title, 2, &columns, &isolation_costs.rows)
         .note(format!("{MARKS}; on: the share of the orders that no stall of the machine touched"))
 }
 
 /// What a strategy costs besides latency: a row for each row of the bill whose runs saved it.
-fn strategy_table(bill: &Bill) -> Vec<Grid> {
-    let rows: Vec<(&BillRow, &StrategyCosts)> =
-        bill.rows.iter().filter_map(|row| Some((row, row.strategy.as_ref()?))).collect();
+fn strategy_table(isolation_costs: &IsolationCosts) -> Vec<Grid> {
+    let rows: Vec<(&IsolationCostRow, &StrategyCosts)> =
+        isolation_costs.rows.iter().filter_map(|row| Some((row, row.strategy.as_ref()?))).collect();
     if rows.is_empty() {
         return Vec::new();
     }
     let grid = |name, title: &str, columns: &[Column<'static, StrategyCosts>]| {
         let head = ["isolation", "technique"].into_iter().chain(columns.iter().map(|(name, _)| *name));
-        let cells = |(row, costs): &(&BillRow, &StrategyCosts)| {
+        let cells = |(row, costs): &(&IsolationCostRow, &StrategyCosts)| {
             let figures = columns.iter().map(|(_, cell)| cell(costs));
             GridRow::plain([row.level(), row.technique.to_string()].into_iter().chain(figures).collect())
         };
@@ -126,28 +128,28 @@ fn strategy_table(bill: &Bill) -> Vec<Grid> {
     ]
 }
 
-fn unaffected_share(row: &BillRow) -> String {
+fn unaffected_share(row: &IsolationCostRow) -> String {
     percent(row.taken_out.map(|out| 1.0 - out))
 }
 
-fn reference_name(row: &BillRow) -> String {
+fn reference_name(row: &IsolationCostRow) -> String {
     row.reference.map_or_else(|| "–".into(), |found| format!("{}/{}", found.isolation, found.technique))
 }
 
-fn format_difference(row: &BillRow, measure: Measure, percentile: Percentile) -> String {
+fn format_difference(row: &IsolationCostRow, measure: Measure, percentile: Percentile) -> String {
     line_of(&row.differences, measure, percentile).map_or_else(|| "–".into(), format_ratio)
 }
 
 /// The differences of each row to its reference, colored by level.
-fn chart(bill: &Bill, percentile: Percentile) -> Option<Markup> {
-    let mut levels: Vec<Isolation> = bill.rows.iter().map(|row| row.isolation).collect();
+fn chart(isolation_costs: &IsolationCosts, percentile: Percentile) -> Option<Markup> {
+    let mut levels: Vec<Isolation> = isolation_costs.rows.iter().map(|row| row.isolation).collect();
     levels.dedup();
     let class = |level: Isolation| {
         CLASSES[levels.iter().position(|other| *other == level).unwrap_or(0) % CLASSES.len()]
     };
-    let row = |row: &BillRow| {
+    let row = |row: &IsolationCostRow| {
         let (line, reference) =
-            (line_of(&row.differences, bill.endpoint.measure(), percentile)?, row.reference?);
+            (line_of(&row.differences, isolation_costs.endpoint.measure(), percentile)?, row.reference?);
         let against = match reference.technique == row.technique {
             true => reference.isolation.to_string(),
             false => reference.technique.to_string(),
@@ -155,10 +157,10 @@ fn chart(bill: &Bill, percentile: Percentile) -> Option<Markup> {
         let name = format!("{}, {} vs {against}", row.technique, row.level());
         Some((row.isolation, interval_row(name, class(row.isolation), line)))
     };
-    let rows: Vec<(Isolation, IntervalRow)> = bill.rows.iter().filter_map(row).collect();
+    let rows: Vec<(Isolation, IntervalRow)> = isolation_costs.rows.iter().filter_map(row).collect();
     let (drawn, rows): (Vec<Isolation>, Vec<IntervalRow>) = rows.into_iter().unzip();
     let id = format!("ratio-{}", percentile.name().replace('.', ""));
-    let title = format!("{} {} against the reference", bill.endpoint.measure, percentile.name());
+    let title = format!("{} {} against the reference", isolation_costs.endpoint.measure, percentile.name());
     let axis_title = "ratio to the reference (1: equal)";
     let chart = interval_plot::draw(&id, &title, axis_title, axis::NUMBER, Some(1.0), &rows)?;
     let levels = levels.iter().filter(|level| drawn.contains(level));
@@ -167,8 +169,8 @@ fn chart(bill: &Bill, percentile: Percentile) -> Option<Markup> {
 }
 
 /// Why rows are not comparable, and what weakens them: each reason once, with its rows.
-fn remarks(bill: &Bill) -> Vec<String> {
-    let reasons = bill.rows.iter().flat_map(|row| {
+fn remarks(isolation_costs: &IsolationCosts) -> Vec<String> {
+    let reasons = isolation_costs.rows.iter().flat_map(|row| {
         let reasons = row.differences.iter().flat_map(|line| &line.why).chain(&row.caveats);
         reasons.map(move |reason| (reason, format!("{} {}", row.technique, row.level())))
     });

@@ -3,8 +3,8 @@
 mod growth;
 
 use super::native::{messages_of, native_techniques};
-use super::{BillRow, Growth, LevelCost, Reference};
-use crate::experiment::axis::BillRole;
+use super::{Growth, IsolationCostRow, LevelCost, Reference};
+use crate::experiment::axis::CostRole;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::{Axis, AxisRecord, Endpoint, Kind};
 use crate::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
@@ -13,7 +13,7 @@ use protocol::plan::{Isolation, Technique};
 
 /// Builds a row for each isolation level and technique from the runs of an experiment, and the
 /// curves of what levels add along its conditions.
-pub(super) fn rows(record: &ExperimentRuns) -> Result<(Vec<BillRow>, Vec<Growth>), String> {
+pub(super) fn rows(record: &ExperimentRuns) -> Result<(Vec<IsolationCostRow>, Vec<Growth>), String> {
     if let Some(other) = record.axes.iter().find(|axis| !axis.axis.is_of_bill()) {
         let why = "a bill is of techniques and isolation levels at one load";
         return Err(format!("a sweep over {} is not a bill: {why}", other.axis));
@@ -33,7 +33,8 @@ pub(super) fn rows(record: &ExperimentRuns) -> Result<(Vec<BillRow>, Vec<Growth>
     measured.sort_by_key(rank);
     let floors = assign_placements(&mut measured);
     let endpoint = endpoint(record);
-    let rows: Vec<BillRow> = measured.iter().map(|of| row(of, &measured, &floors, &endpoint)).collect();
+    let rows: Vec<IsolationCostRow> =
+        measured.iter().map(|of| row(of, &measured, &floors, &endpoint)).collect();
     let growth = growth::growth(&record.axes, &measured.iter().zip(&rows).collect::<Vec<_>>(), &endpoint);
     Ok((rows, growth))
 }
@@ -74,7 +75,7 @@ struct RowRuns {
 impl RowRuns {
     /// Returns what sets the row apart from others of its level, technique and condition.
     fn variant(&self) -> String {
-        let aa_test = if self.is_aa_test { BillRow::AA_TEST } else { "" };
+        let aa_test = if self.is_aa_test { IsolationCostRow::AA_TEST } else { "" };
         let parts: Vec<&str> = [aa_test, &self.setting].into_iter().filter(|part| !part.is_empty()).collect();
         parts.join(", ")
     }
@@ -90,14 +91,14 @@ impl RowRuns {
     }
 
     fn from_point(record: &ExperimentRuns, point: &Point) -> Option<Self> {
-        let is_condition = |axis: &&AxisRecord| axis.axis.entry().bill == BillRole::Condition;
+        let is_condition = |axis: &&AxisRecord| axis.axis.entry().cost_role == CostRole::Condition;
         let value = |record: &AxisRecord| {
             let text = point.value(record.axis)?.to_owned();
             let place = record.values.iter().position(|other| *other == text);
             Some(ConditionValue { axis: record.axis, text, place })
         };
-        let variant = |axis: &Axis| match (axis.entry().bill, point.value(*axis)) {
-            (BillRole::Variant(usual), Some(value)) if value != usual => Some(format!("{axis} {value}")),
+        let variant = |axis: &Axis| match (axis.entry().cost_role, point.value(*axis)) {
+            (CostRole::Variant(usual), Some(value)) if value != usual => Some(format!("{axis} {value}")),
             _ => None,
         };
         // The planner made every setting concrete, so each point has both.
@@ -141,18 +142,18 @@ fn thread_baseline<'a>(of: &RowRuns, all: &[&'a RowRuns]) -> Option<&'a RowRuns>
     threads_with(of, all, level_technique(of, all)?)
 }
 
-fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> BillRow {
+fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> IsolationCostRow {
     let RowRuns { isolation, technique, runs, .. } = of;
     let (isolation, technique, variant) = (*isolation, *technique, of.variant());
-    let sound: Vec<&RunOutline> = runs.iter().filter(|run| run.is_sound()).collect();
+    let usable: Vec<&RunOutline> = runs.iter().filter(|run| run.is_usable()).collect();
     // Of a run with one level: what all its threads and processes used.
-    let is_whole = !sound.iter().any(|run| run.is_of_level());
+    let is_whole = !usable.iter().any(|run| run.is_of_level());
     let middle = |of: &dyn Fn(&RunOutline) -> Option<f64>| {
-        let values = sound.iter().filter(|_| is_whole).map(|run| of(run));
+        let values = usable.iter().filter(|_| is_whole).map(|run| of(run));
         median(&values.collect::<Option<Vec<_>>>()?)
     };
     let of_measure =
-        |measure, percentile| values(&sound, measure, percentile).and_then(|values| median(&values));
+        |measure, percentile| values(&usable, measure, percentile).and_then(|values| median(&values));
     let at = |percentile| of_measure(Measure::RtVenue, percentile);
     let with_setting = |wanted: &Reference, setting: &str| same_condition(of, all, wanted, setting);
     let plain = |wanted: &Reference| with_setting(wanted, "");
@@ -169,12 +170,12 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
     let pairing = other
         .or_else(|| reference.as_ref().and_then(plain))
         .map(|other| pair_runs(&other.runs, runs).with_margin(endpoint.margin));
-    BillRow {
+    IsolationCostRow {
         isolation,
         technique,
         variant,
         condition: of.condition(),
-        runs: sound.len(),
+        runs: usable.len(),
         from_due_ns: Percentile::ALL.map(|percentile| of_measure(Measure::RtVenueFromDue, percentile)),
         without_steal_ns: Percentile::ALL.map(|percentile| of_measure(Measure::WithoutSteal, percentile)),
         p50_ns: at(Percentile::P50),
@@ -182,7 +183,7 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
         p999_ns: at(Percentile::P999),
         stall_free_p99_ns: of_measure(Measure::StallFree, Percentile::P99),
         stall_free_p999_ns: of_measure(Measure::StallFree, Percentile::P999),
-        taken_out: median(&sound.iter().filter_map(|run| run.excluded_share()).collect::<Vec<_>>()),
+        taken_out: median(&usable.iter().filter_map(|run| run.excluded_share()).collect::<Vec<_>>()),
         reference,
         differences: pairing.as_ref().map_or_else(Vec::new, |pairing| {
             let of = |measure| Percentile::ALL.map(|percentile| compare_figure(pairing, measure, percentile));
@@ -203,7 +204,7 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
         startup_ns: middle(&|run| Some(run.startup_ns as f64)),
         // A short run may end before its memory is sampled.
         pss_bytes: median(
-            &sound
+            &usable
                 .iter()
                 .filter(|_| is_whole)
                 .filter_map(|run| Some(run.pss_bytes? as f64))
@@ -212,7 +213,7 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Bi
         page_faults: middle(&|run| Some(run.page_faults as f64)),
         context_switches: middle(&|run| Some(run.context_switches as f64)),
         contains: None,
-        strategy: strategy_costs(isolation, &sound),
+        strategy: strategy_costs(isolation, &usable),
     }
 }
 
@@ -306,12 +307,12 @@ mod tests {
         let runs = |ns: f64| (0..8).map(|repeat| fixtures::run(repeat, ns)).collect();
         let all = [("", 300.0), ("stamps ends", 250.0)]
             .map(|(variant, ns)| measured(Isolation::Process, variant, runs(ns)));
-        let (plain, ends) =
+        let (plain, end_stamped) =
             (row(&all[0], &all, &[], &Endpoint::default()), row(&all[1], &all, &[], &Endpoint::default()));
         assert_eq!(plain.reference, None, "threads were not measured");
         let own = Reference { isolation: Isolation::Process, technique: Technique::default() };
-        assert_eq!((ends.reference, ends.variant.as_str()), (Some(own), "stamps ends"));
-        let ratio = ends.differences[0].difference.unwrap().ratio.value;
+        assert_eq!((end_stamped.reference, end_stamped.variant.as_str()), (Some(own), "stamps ends"));
+        let ratio = end_stamped.differences[0].difference.unwrap().ratio.value;
         assert!((ratio - 250.0 / 300.0).abs() < 1e-9, "{ratio}");
     }
 

@@ -1,13 +1,13 @@
 //! What a level adds along a setting: a point for each value, and the slope over all pairs.
 
 use super::super::growth::point_of_row;
-use super::super::{BillRow, Growth};
+use super::super::{Growth, IsolationCostRow};
 use super::{ConditionValue, RowRuns, thread_baseline};
 use crate::experiment::{AxisRecord, Endpoint};
 use crate::stats::{Percentile, RunOutline, pair_runs, slope};
 
 /// A row of the bill with its runs.
-type Measured<'a> = (&'a RowRuns, &'a BillRow);
+type Measured<'a> = (&'a RowRuns, &'a IsolationCostRow);
 
 /// Returns a curve for each level, technique and percentile of the endpoint, along each setting
 /// with several values that are numbers.
@@ -98,7 +98,7 @@ mod tests {
     use super::super::tests::measured;
     use super::*;
     use crate::experiment::Axis;
-    use crate::experiment::bill::rows::row;
+    use crate::experiment::isolation_cost::rows::row;
     use crate::stats::{Verdict, fixtures};
     use protocol::plan::Isolation;
 
@@ -117,7 +117,7 @@ mod tests {
             counts.iter().map(|count| at(Isolation::Process, *count, 300.0 + adds * f64::from(*count)));
         let all: Vec<RowRuns> = threads.chain(processes).collect();
         let endpoint = Endpoint::legacy();
-        let rows: Vec<BillRow> = all.iter().map(|runs| row(runs, &all, &[], &endpoint)).collect();
+        let rows: Vec<IsolationCostRow> = all.iter().map(|runs| row(runs, &all, &[], &endpoint)).collect();
         growth(&axes, &all.iter().zip(&rows).collect::<Vec<_>>(), &endpoint)
     }
 

@@ -26,7 +26,7 @@ fn results_are_listed_found_and_deleted() {
     let verdicts: Vec<&str> = all.iter().map(|entry| string(&entry["verdict"])).collect();
     assert_eq!(verdicts, ["valid", "running"]);
     // Valid, and too short for its latencies to be quoted: in the words of its report.
-    let (path, shelf) = (folder.display(), launcher.out.path().display());
+    let (path, results) = (folder.display(), launcher.out.path().display());
     let report = output(&format!("report {path}")).succeeds();
     let summary = output(&format!("report {path} --json")).json();
     assert_eq!((&all[0]["fit_for_latency"], &all[0]["reasons"]), (&false.into(), &summary["reasons"]));
@@ -34,14 +34,14 @@ fn results_are_listed_found_and_deleted() {
     assert_eq!(fitness, "not fit for latency claims");
     assert!(report.contains(&fitness.to_uppercase()), "{report}");
     assert_eq!((&all[1]["fitness"], &all[1]["fit_for_latency"]), (&Value::Null, &Value::Null));
-    let table = output(&format!("list {shelf}")).succeeds();
+    let table = output(&format!("list {results}")).succeeds();
     for words in ["spsc-mux process", "valid; not fit: ", "\n  running"] {
         assert!(table.contains(words), "{table}");
     }
 
     // Commands for one run refuse a folder of several.
     for command in ["report", "inspect --worst 3"] {
-        output(&format!("{command} {shelf}")).fails(2, &["a folder of results"]);
+        output(&format!("{command} {results}")).fails(2, &["a folder of results"]);
     }
 
     // An active run is kept, and so are the other runs named in the command.

@@ -174,20 +174,20 @@ pub fn path_of(name: &Path) -> Result<PathBuf> {
 }
 
 fn kind_of(folder: &Path) -> Result<FolderKind, String> {
-    let run = seen::<RunRecord>(folder).map(|seen| seen.map(|_| FolderKind::Run));
+    let run = read_document::<RunRecord>(folder).map(|found| found.map(|_| FolderKind::Run));
     let experiment = || {
         let kind = |found: Option<Experiment>| match found {
             Some(found) if found.kind == Kind::Survey => FolderKind::Survey,
             _ => FolderKind::Experiment,
         };
-        seen::<Experiment>(folder).map(|seen| seen.map(kind))
+        read_document::<Experiment>(folder).map(|found| found.map(kind))
     };
     run.or_else(experiment).unwrap_or_else(|| Err("it holds neither a run nor an experiment".into()))
 }
 
 /// Checks whether a folder has that document and the document declares its type; one of another
 /// version counts, and is not returned. `None`: the file does not exist.
-fn seen<D: Document>(folder: &Path) -> Option<Result<Option<D>, String>> {
+fn read_document<D: Document>(folder: &Path) -> Option<Result<Option<D>, String>> {
     match D::read(folder) {
         Ok(found) => Some(Ok(Some(found))),
         Err(error) if error.fault == DocumentFault::Version => Some(Ok(None)),

@@ -1,7 +1,7 @@
 //! Bills of simulated machines with a planted cost: how often each is found, and how often a cost
 //! is claimed where there is none.
 
-use super::{Bill, BillRow, REPEATS};
+use super::{IsolationCostRow, IsolationCosts, REPEATS};
 use crate::document::fixture;
 use crate::experiment::{Axis, Experiment, ExperimentRuns, Figures, Kind, Setting};
 use crate::stats::seeded_rng::SeededRng;
@@ -15,7 +15,7 @@ const MOVES: [CoreMoves; 3] = [[0.0, 1.0], [0.5, 0.5], [0.125, 0.875]];
 
 /// Returns the bill of one simulated experiment: threads, their A/A test, and processes that take
 /// `planted_ns` more. p99 is twice as high, with the noise of a busy machine.
-fn simulated_bill(moves: CoreMoves, planted_ns: f64, draws: &mut SeededRng) -> Bill {
+fn simulated_bill(moves: CoreMoves, planted_ns: f64, draws: &mut SeededRng) -> IsolationCosts {
     let repeats = REPEATS as usize;
     let machines: [Machine; 2] = [(QUIET, moves, 0.02), (DISTURBED, moves, 0.05)];
     let added = [0.0, 0.0, planted_ns];
@@ -43,7 +43,7 @@ fn simulated_bill(moves: CoreMoves, planted_ns: f64, draws: &mut SeededRng) -> B
         let repeat = row.repeat as usize;
         row.figures = Figures::from_outline(&outline(repeat, p50[side][repeat], p99[side][repeat], side));
     }
-    Bill::from_runs(&ExperimentRuns::new(&experiment)).unwrap()
+    IsolationCosts::from_runs(&ExperimentRuns::new(&experiment)).unwrap()
 }
 
 fn outline(repeat: usize, p50: Sample, p99: Sample, side: usize) -> RunOutline {
@@ -77,9 +77,9 @@ fn tally(bills: usize, moves: CoreMoves, planted_ns: f64, seed: u64) -> Tally {
     let mut draws = SeededRng::new(seed);
     let mut tally = Tally::default();
     for _ in 0..bills {
-        let bill = simulated_bill(moves, planted_ns, &mut draws);
-        let [_, aa, process] = &bill.rows[..] else { panic!("{:?}", bill.rows) };
-        assert_eq!((aa.variant.as_str(), aa.level().as_str()), (BillRow::AA_TEST, "thread (A/A)"));
+        let isolation_costs = simulated_bill(moves, planted_ns, &mut draws);
+        let [_, aa, process] = &isolation_costs.rows[..] else { panic!("{:?}", isolation_costs.rows) };
+        assert_eq!((aa.variant.as_str(), aa.level().as_str()), (IsolationCostRow::AA_TEST, "thread (A/A)"));
         let differs = |verdict| matches!(verdict, Verdict::Slower | Verdict::Faster);
         tally.found += usize::from(process.adds[0].line.verdict == Verdict::Slower);
         tally.wrong += usize::from(aa.adds[0].lines().any(|line| differs(line.verdict)));
@@ -167,8 +167,8 @@ fn levels_of_one_run_are_compared_with_each_other() {
         row.figures = Figures::from_outline(&moved);
     }
     let runs = ExperimentRuns::new(&experiment);
-    let bill = Bill::from_runs(&runs).unwrap();
-    let verdicts: Vec<_> = bill.rows[1..]
+    let isolation_costs = IsolationCosts::from_runs(&runs).unwrap();
+    let verdicts: Vec<_> = isolation_costs.rows[1..]
         .iter()
         .map(|row| (row.level(), row.adds[0].line.pairs, row.adds[0].line.verdict))
         .collect();

@@ -1,7 +1,8 @@
-//! Excuses of a run without progress: a thread that waits for the disk of a journal, or a process
-//! that gets no CPU time. Neither shows in the heartbeats if it lasts for less than their deadline.
+//! Exemptions of a run without progress: a thread that waits for the disk of a journal, or a
+//! process that gets no CPU time. Neither shows in the heartbeats if it lasts for less than their
+//! deadline.
 //!
-//! The stall's limit counts from the last excuse, up to the bound of every [`Deadline`].
+//! The stall's limit counts from the last exemption, up to the bound of every [`Deadline`].
 //!
 //! [`Deadline`]: crate::runtime::stuck::Deadline
 
@@ -50,35 +51,35 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Returns `true` if excuses of a run without progress are to be observed at the tick `now`: it
-    /// has lasted for a quarter of its limit.
-    pub fn needs_excuses(&self, now: u64) -> bool {
+    /// Returns `true` if exemptions of a run without progress are to be observed at the tick `now`:
+    /// it has lasted for a quarter of its limit.
+    pub fn needs_exemptions(&self, now: u64) -> bool {
         let standstill = self.standstill(self.ns(now));
         standstill.is_some_and(|(still_ns, limit)| still_ns >= (limit / 4).as_nanos() as u64)
     }
 
-    /// Returns `true` if the excuses are to have the CPU accounts of all processes.
+    /// Returns `true` if the exemptions are to have the CPU accounts of all processes.
     pub fn needs_process_accounts(&self, now: u64) -> bool {
         let standstill = self.standstill(self.ns(now));
         standstill.is_some_and(|(_, limit)| self.starved.is_due(self.ns(now), limit / 4))
     }
 
-    /// Records the observed excuses of a run without progress.
-    pub(super) fn record_excuses(&mut self, seen: &Observations, out: &mut dyn Actions) {
+    /// Records the observed exemptions of a run without progress.
+    pub(super) fn record_exemptions(&mut self, observed: &Observations, out: &mut dyn Actions) {
         let now_ns = self.now_ns();
-        let Some(excuses) = &seen.excuses else {
+        let Some(exemptions) = &observed.exemptions else {
             self.starved.first = None;
             return;
         };
-        if let Some(process) = excuses.disk_writer {
-            self.liveness.record_excuse_of_run();
+        if let Some(process) = exemptions.disk_writer {
+            self.liveness.record_exemption_of_run();
             let still_ns = self.standstill(now_ns).map(|(still_ns, _)| still_ns);
             self.note_disk_wait(process, still_ns, out);
         }
-        if let Some(accounts) = &excuses.accounts
+        if let Some(accounts) = &exemptions.accounts
             && self.starved.try_find_starved(now_ns, accounts)
         {
-            self.liveness.record_excuse_of_run();
+            self.liveness.record_exemption_of_run();
         }
     }
 }
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn process_without_cpu_time_excuses_stall() {
+    fn process_without_cpu_time_exempts_stall() {
         let account = |is_runnable, ms| {
             let waited = Duration::from_millis(ms);
             vec![(7, CpuAccount { is_runnable, waited, ..CpuAccount::default() })]

@@ -1,7 +1,7 @@
 //! What a level adds along a setting, such as the number of strategies: types, table, sentences and
 //! chart.
 
-use super::{Bill, BillRow};
+use super::{IsolationCostRow, IsolationCosts};
 use crate::chart::axis;
 use crate::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine};
 use crate::chart::xy_plot::{is_log, line_class};
@@ -42,7 +42,7 @@ pub struct Growth {
 
 /// Returns the point of a row that was compared with threads.
 pub(super) fn point_of_row(
-    row: &BillRow,
+    row: &IsolationCostRow,
     percentile: Percentile,
     at: f64,
     value: String,
@@ -80,8 +80,8 @@ fn slope_unit(slope: Estimate) -> TimeUnit {
 }
 
 /// Returns a sentence for each level along each setting.
-pub(super) fn sentences(bill: &Bill, technique: Technique) -> Vec<String> {
-    let of_technique = bill.growth.iter().filter(|curve| curve.technique == technique);
+pub(super) fn sentences(isolation_costs: &IsolationCosts, technique: Technique) -> Vec<String> {
+    let of_technique = isolation_costs.growth.iter().filter(|curve| curve.technique == technique);
     let key = |curve: &Growth| {
         let condition =
             if curve.condition.is_empty() { String::new() } else { format!(", {}", curve.condition) };
@@ -92,10 +92,10 @@ pub(super) fn sentences(bill: &Bill, technique: Technique) -> Vec<String> {
 }
 
 /// Returns the table of curves: a row for each, with its slope.
-pub(super) fn table(bill: &Bill) -> Option<Grid> {
-    let ends = |curve: &Growth| {
-        let ends = [curve.points.first(), curve.points.last()].into_iter().flatten();
-        ends.map(|point| point.value.clone()).collect::<Vec<_>>().join(" to ")
+pub(super) fn table(isolation_costs: &IsolationCosts) -> Option<Grid> {
+    let first_to_last = |curve: &Growth| {
+        let points = [curve.points.first(), curve.points.last()].into_iter().flatten();
+        points.map(|point| point.value.clone()).collect::<Vec<_>>().join(" to ")
     };
     let slope = |curve: &Growth| {
         curve.slope.map_or_else(
@@ -113,31 +113,32 @@ pub(super) fn table(bill: &Bill) -> Option<Grid> {
         &[
             ("level", &|curve: &Growth| curve.level.clone()),
             ("technique", &|curve| curve.technique.to_string()),
-            ("along", &|curve| format!("{} {}", curve.along, ends(curve))),
+            ("along", &|curve| format!("{} {}", curve.along, first_to_last(curve))),
             ("at", &|curve| curve.percentile.name().into()),
             ("with", &|curve| curve.condition.clone()),
             ("a step adds", &slope),
             ("step", &|curve| curve.step.clone()),
         ],
-        &bill.growth,
+        &isolation_costs.growth,
     );
     let note = "a step adds: the median slope over all pairs [95 % interval] (Theil, Sen)";
-    (!bill.growth.is_empty()).then(|| grid.note(note))
+    (!isolation_costs.growth.is_empty()).then(|| grid.note(note))
 }
 
 /// Returns the curves that are drawn, a group for each chart: those of the endpoint's first
 /// percentile.
-pub(super) fn panels(bill: &Bill) -> Vec<(String, Vec<&Growth>)> {
-    let drawn = bill.growth.iter().filter(|curve| curve.percentile == bill.endpoint.percentile);
+pub(super) fn panels(isolation_costs: &IsolationCosts) -> Vec<(String, Vec<&Growth>)> {
+    let drawn =
+        isolation_costs.growth.iter().filter(|curve| curve.percentile == isolation_costs.endpoint.percentile);
     grouped(drawn.map(|curve| (curve.panel(), curve)))
 }
 
 /// Draws what levels add to threads, and returns a whole SVG file: a panel for each technique,
 /// setting and further condition; without such a setting one with a place for each level. `None` if
 /// no level has enough pairs.
-pub fn growth_picture(bill: &Bill) -> Option<String> {
-    let single = levels_as_values(bill);
-    let mut shown = panels(bill);
+pub fn growth_picture(isolation_costs: &IsolationCosts) -> Option<String> {
+    let single = levels_as_values(isolation_costs);
+    let mut shown = panels(isolation_costs);
     if shown.is_empty() {
         shown.extend(single.first().map(|first| (first.technique.to_string(), single.iter().collect())));
     }
@@ -155,14 +156,15 @@ pub fn growth_picture(bill: &Bill) -> Option<String> {
                 .collect(),
         })
         .collect();
-    let endpoint = format!("{} {}", bill.endpoint.measure, bill.endpoint.percentile.name());
+    let endpoint =
+        format!("{} {}", isolation_costs.endpoint.measure, isolation_costs.endpoint.percentile.name());
     picture::draw(&format!("What a level adds to threads, {endpoint}"), &panels)
 }
 
 /// Returns a curve of one point for each row, whose value is the row's level.
-fn levels_as_values(bill: &Bill) -> Vec<Growth> {
-    let percentile = bill.endpoint.percentile;
-    let curve = |row: &BillRow| {
+fn levels_as_values(isolation_costs: &IsolationCosts) -> Vec<Growth> {
+    let percentile = isolation_costs.endpoint.percentile;
+    let curve = |row: &IsolationCostRow| {
         let point = point_of_row(row, percentile, 0.0, row.level())?;
         Some(Growth {
             along: Axis::Isolation,
@@ -176,11 +178,11 @@ fn levels_as_values(bill: &Bill) -> Vec<Growth> {
             step: String::new(),
         })
     };
-    bill.rows.iter().filter_map(curve).collect()
+    isolation_costs.rows.iter().filter_map(curve).collect()
 }
 
 /// Draws a chart for each technique, setting and further condition: a line for each level.
-pub(super) fn charts(bill: &Bill) -> Vec<Markup> {
+pub(super) fn charts(isolation_costs: &IsolationCosts) -> Vec<Markup> {
     let draw = |(number, (panel, curves)): (usize, &(String, Vec<&Growth>))| {
         let points = || curves.iter().flat_map(|curve| &curve.points);
         let along = curves[0].along;
@@ -197,7 +199,7 @@ pub(super) fn charts(bill: &Bill) -> Vec<Markup> {
                 ..DataSeries::with_class(curve.level.clone(), line_class(number))
             }
         });
-        let (measure, name) = (&bill.endpoint.measure, bill.endpoint.percentile.name());
+        let (measure, name) = (&isolation_costs.endpoint.measure, isolation_costs.endpoint.percentile.name());
         let levels = distinct(curves.iter().map(|curve| curve.level.clone())).join("; ");
         let y = PlotAxis { has_zero: true, ..PlotAxis::new("difference to threads", axis::DURATION) };
         Plot {
@@ -215,7 +217,7 @@ pub(super) fn charts(bill: &Bill) -> Vec<Markup> {
         }
         .figure()
     };
-    panels(bill).iter().enumerate().map(draw).collect()
+    panels(isolation_costs).iter().enumerate().map(draw).collect()
 }
 
 #[cfg(test)]
@@ -224,7 +226,7 @@ mod tests {
     use crate::document::fixture;
     use crate::stats::Verdict;
 
-    fn bill(differences: &[Option<f64>]) -> Bill {
+    fn isolation_costs(differences: &[Option<f64>]) -> IsolationCosts {
         let point = |(number, by): (usize, &Option<f64>)| ComparedPoint {
             at: number as f64,
             value: (1 << number).to_string(),
@@ -245,12 +247,12 @@ mod tests {
             slope: None,
             step: "one more".into(),
         };
-        Bill { growth: vec![curve], ..fixture("before/bill.json") }
+        IsolationCosts { growth: vec![curve], ..fixture("before/bill.json") }
     }
 
     #[test]
     fn picture_has_a_dot_for_each_known_point() {
-        let drawn = growth_picture(&bill(&[Some(3.0), None, Some(40.0)])).unwrap();
+        let drawn = growth_picture(&isolation_costs(&[Some(3.0), None, Some(40.0)])).unwrap();
         // One of the circles is the legend's.
         assert_eq!(drawn.matches("<circle").count(), 3);
         assert_eq!(drawn.matches("class=\"box\"").count(), 3, "each value has its margin");
@@ -263,7 +265,10 @@ mod tests {
 
     #[test]
     fn bill_without_curves_has_no_picture() {
-        assert_eq!(growth_picture(&bill(&[None, None])), None);
-        assert_eq!(growth_picture(&Bill { growth: Vec::new(), rows: Vec::new(), ..bill(&[]) }), None);
+        assert_eq!(growth_picture(&isolation_costs(&[None, None])), None);
+        assert_eq!(
+            growth_picture(&IsolationCosts { growth: Vec::new(), rows: Vec::new(), ..isolation_costs(&[]) }),
+            None
+        );
     }
 }

@@ -52,9 +52,9 @@ pub const KIND: KindEntry = KindEntry {
 /// Returns the bill of the runs that there are, also of an experiment that is not complete.
 pub fn answer_so_far(experiment: &Experiment) -> Result<Answer, String> {
     let runs = ExperimentRuns::new(experiment);
-    let bill = Bill::from_runs(&runs)?;
-    let json = answer_json("bulkhead.bill/2", &bill).map_err(|error| error.to_string())?;
-    Ok(Answer { report: report(&runs, &bill), json })
+    let isolation_costs = IsolationCosts::from_runs(&runs)?;
+    let json = answer_json("bulkhead.bill/2", &isolation_costs).map_err(|error| error.to_string())?;
+    Ok(Answer { report: report(&runs, &isolation_costs), json })
 }
 
 /// Repeats of a bill unless told: of 100 simulated bills with these, the A/A test declares
@@ -69,12 +69,12 @@ pub type LevelContains = (Isolation, Technique, String);
 
 /// The answer of `launcher bill`: the cost of each isolation level with each technique.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bill {
+pub struct IsolationCosts {
     /// The declared figures and their margin.
     #[serde(default = "Endpoint::legacy")]
     pub endpoint: Endpoint,
     /// Rows by isolation level, then by technique.
-    pub rows: Vec<BillRow>,
+    pub rows: Vec<IsolationCostRow>,
     /// What levels add along the settings that vary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<Growth>,
@@ -87,7 +87,7 @@ pub struct Bill {
 
 /// The cost of one isolation level with one technique: medians over repeated runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BillRow {
+pub struct IsolationCostRow {
     /// The isolation level.
     pub isolation: Isolation,
     /// The technique.
@@ -182,7 +182,7 @@ pub struct Reference {
     pub technique: Technique,
 }
 
-impl Bill {
+impl IsolationCosts {
     /// Computes the bill of an experiment's runs.
     ///
     /// # Errors
@@ -223,7 +223,7 @@ impl Experiment {
     }
 }
 
-impl BillRow {
+impl IsolationCostRow {
     /// The variant of a row that repeats its reference.
     pub const AA_TEST: &'static str = "A/A";
 
