@@ -95,7 +95,7 @@ fn own_strategy() -> Result<(Plan, u16, u16), String> {
     let Some(Role::Strategy(index)) = role else {
         return Err(format!("{process} is no strategy of this run"));
     };
-    if plan.isolation != Isolation::Process {
+    if !plan.isolation.is_only(Isolation::Process) {
         return Err(format!(
             "--isolation {}: there is no network there. Use --isolation process",
             plan.isolation
