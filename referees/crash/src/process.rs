@@ -65,6 +65,13 @@ fn program(peer: &Peer) -> Command {
     }
 }
 
+/// Returns `true` if a line is an answer to a command: a library may print lines of its own.
+fn is_answer(line: &str) -> bool {
+    const ANSWERS: [&str; 9] =
+        ["gate", "ready", "refused", "pushed", "popped", "stepped", "dropped", "bye", "not attached"];
+    ANSWERS.iter().any(|answer| line.starts_with(answer))
+}
+
 impl Process {
     /// Starts a child process that attaches an end of a transport. Returns its answer once it is
     /// attached: `ready`, or `refused` with the reason.
@@ -101,6 +108,7 @@ impl Process {
             }
             std::thread::sleep(Duration::from_micros(200));
         }
+        HANGS.fetch_add(1, Ordering::Relaxed);
         let _ = child.kill();
         let _ = child.wait();
         false
@@ -127,7 +135,11 @@ impl Process {
         loop {
             if let Some(at) = self.rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=at).collect();
-                return Answer::Line(String::from_utf8_lossy(&line[..at]).into_owned());
+                let line = String::from_utf8_lossy(&line[..at]).into_owned();
+                if is_answer(&line) {
+                    return Answer::Line(line);
+                }
+                continue;
             }
             let left = end.saturating_duration_since(Instant::now());
             let timeout = PollTimeout::try_from(left.as_millis() as i32).unwrap_or(PollTimeout::ZERO);
@@ -143,6 +155,7 @@ impl Process {
                     }
                     end += now.saturating_sub(waited);
                     waited = now;
+                    continue;
                 }
                 Ok(0) | Err(_) => continue,
                 Ok(_) => {}

@@ -70,7 +70,7 @@ fn python() -> Option<String> {
 fn find(external: &External) -> Option<(Vec<String>, String)> {
     let command = if external.language == "Python" {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("external").join(external.name);
-        vec![python()?, "-SE".into(), script.with_extension("py").display().to_string()]
+        vec![python()?, "-SEB".into(), script.with_extension("py").display().to_string()]
     } else {
         vec![folder().join(external.name).display().to_string()]
     };
