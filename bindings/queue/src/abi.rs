@@ -455,7 +455,11 @@ pub unsafe extern "C" fn bhq_pop_timeout(
     timeout_ns: u64,
 ) -> i32 {
     // SAFETY: this function's contract is that of `pop_into`.
-    unsafe { pop_into(receiver, message, bytes, |receiver, message| calls::pop_timeout(receiver, message, timeout_ns)) }
+    unsafe {
+        pop_into(receiver, message, bytes, |receiver, message| {
+            calls::pop_timeout(receiver, message, timeout_ns)
+        })
+    }
 }
 
 /// Takes the next message and writes its address to `message`: the receiver's own copy, aligned to

@@ -5,8 +5,8 @@ use std::path::Path;
 fn generated(package: &Path, modules: &[&str]) -> String {
     let config = cbindgen::Config::from_file(package.join("cbindgen.toml")).expect("a configuration");
     let sources = modules.iter().map(|module| package.join(format!("src/{module}.rs")));
-    let builder =
-        sources.fold(cbindgen::Builder::new().with_config(config), |builder, source| builder.with_src(source));
+    let builder = sources
+        .fold(cbindgen::Builder::new().with_config(config), |builder, source| builder.with_src(source));
     let mut text = Vec::new();
     builder.generate().expect("a header").write(&mut text);
     String::from_utf8(text).expect("C is ASCII, and comments UTF-8")

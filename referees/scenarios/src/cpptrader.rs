@@ -77,7 +77,7 @@ impl Market {
         self.apply(Command::Replace { id, owner: order.owner, price, quantity })
     }
 
-    /// Gives an order another total quantity; it is cancelled if no more than that is left to trade.
+    /// Gives an order another total quantity, or cancels it if that much has traded.
     fn mitigate(&mut self, id: u64, total: u64) -> Result<(), String> {
         let leaves = self.exchange.order(id).ok_or("no such order")?.leaves;
         let entered = self.entered.iter_mut().find(|(known, _)| *known == id).ok_or("no such order")?;
