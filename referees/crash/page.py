@@ -124,7 +124,7 @@ LIMITS = """
 - A leak of kernel objects is judged by what the clean-up removes; only files are counted.
 - The controls of the kernel (message queues, sockets) keep their data outside of the processes, so there is no hostile word to write.
 - Not in the table: Aeron IPC (a media driver detects dead clients by timeouts), tachyon-ipc (its receive blocks), subetha-cxc 0.6.0 (needs
-  a newer compiler), nexus-shm (not in a registry), and Java.
+  a newer compiler), and nexus-shm (not in a registry).
 """
 
 

@@ -215,7 +215,7 @@ fn main() {
     let is_chosen = |peer: &Peer| chosen.is_empty() || chosen.iter().any(|name| name == peer.name);
     let with_limit = |peer: &Peer| {
         // An interpreter starts slowly and executes many instructions: a sample.
-        (peer.name, if peer.language == "Python" { (limit / 4).max(2) } else { limit })
+        (peer.name, if matches!(peer.language, "Python" | "Java") { (limit / 4).max(2) } else { limit })
     };
     let peers: Vec<(&str, usize)> = all.iter().filter(|peer| is_chosen(peer)).map(with_limit).collect();
     println!("transport,library,version,language,kind,experiment,fact,value");

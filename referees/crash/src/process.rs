@@ -46,6 +46,8 @@ pub struct Process {
     output: ChildStdout,
     /// Bytes of a line that is not complete.
     rest: Vec<u8>,
+    /// The thread that holds the end, which is traced: the first one unless the program names it.
+    pub(crate) thread: Pid,
     pub(crate) is_traced: bool,
     is_ended: bool,
 }
@@ -88,9 +90,13 @@ impl Process {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("a process");
         let (input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
-        let mut process = Self { child, input, output, rest: Vec::new(), is_traced: false, is_ended: false };
+        let (rest, thread) = (Vec::new(), Pid::from_raw(child.id() as i32));
+        let mut process = Self { child, input, output, rest, thread, is_traced: false, is_ended: false };
         let answer = process.answer(START_TIME);
-        assert_eq!(answer, Answer::Line("gate".into()), "{}: its program does not start", peer.name);
+        let Answer::Line(gate) = answer else { panic!("{}: its program does not start", peer.name) };
+        if let Some(thread) = gate.strip_prefix("gate ").and_then(|thread| thread.parse().ok()) {
+            process.thread = Pid::from_raw(thread);
+        }
         process
     }
 
@@ -188,7 +194,7 @@ impl Process {
         // A traced process reports stops first.
         while self.is_traced
             && !matches!(
-                waitpid(self.pid(), Some(WaitPidFlag::__WALL)),
+                waitpid(self.thread, Some(WaitPidFlag::__WALL)),
                 Err(_) | Ok(WaitStatus::Signaled(..) | WaitStatus::Exited(..))
             )
         {}
