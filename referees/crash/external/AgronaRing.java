@@ -2,6 +2,7 @@ import java.io.File;
 import java.io.RandomAccessFile;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
+import org.agrona.IoUtil;
 import org.agrona.concurrent.UnsafeBuffer;
 import org.agrona.concurrent.ringbuffer.OneToOneRingBuffer;
 import org.agrona.concurrent.ringbuffer.RingBufferDescriptor;
@@ -59,6 +60,7 @@ final class AgronaRing implements Role.End {
 
     @Override
     public void close() {
+        IoUtil.unmap(mapped);
         if (isCreator) file.delete();
     }
 
