@@ -26,15 +26,42 @@ KINDS = ["lost", "doubled", "stuck", "leaked"]
 
 
 def read():
-    rows, counts = {}, defaultdict(int)
+    rows, counts, runs = {}, defaultdict(int), defaultdict(dict)
     for line in csv.DictReader((HERE / "crash-table.csv").open()):
         name = line["transport"]
         if name.startswith("control"):
             continue
         rows[name] = line
-        if line["fact"].startswith(("= ", "points skipped", "the transport has no")):
-            counts[name, line["experiment"], line["fact"].removeprefix("= ")] += int(line["count"])
-    return rows, counts
+        if line["experiment"] == "run":
+            runs[name][line["fact"]] = line["value"]
+        elif line["fact"].startswith(("= ", "points skipped", "the transport has no")):
+            counts[name, line["experiment"], line["fact"].removeprefix("= ")] += int(line["value"])
+    return rows, counts, runs
+
+
+def span(values, unit):
+    """Returns the range of some numbers, or the number if they are equal."""
+    values = sorted(values, key=float)
+    return f"{values[0]}{unit}" if values[0] == values[-1] else f"{values[0]} to {values[-1]}{unit}"
+
+
+def conditions(rows, runs):
+    """Returns the sentences about machine, date, load and duration, from what the runs recorded."""
+    sentences, groups = [], defaultdict(list)
+    for name in rows:
+        groups[runs[name].get("machine")].append(name)
+    for machine, names in groups.items():
+        if machine is None:
+            sentences.append(f"{len(names)} of {len(rows)} rows were measured before runs recorded their machine and load.")
+            continue
+        facts = {fact: {runs[name][fact] for name in names} for fact in runs[names[0]]}
+        dates = sorted(facts["date"])
+        day = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+        load = span(facts["load average at the start"], "")
+        many = f"{len(names)} rows" if len(names) > 1 else "1 row"
+        took = span(facts["seconds"], " s") + (" each" if len(names) > 1 else "")
+        sentences.append(f"{many} measured on {machine} ({day}); load average at the start {load}; {took}.")
+    return "\n" + " ".join(sentences) + "\n"
 
 
 def total(counts, name, column, fact):
@@ -96,8 +123,8 @@ LIMITS = """
   change no shared memory and make no system call; other processes cannot see such a window.
 - A leak of kernel objects is judged by what the clean-up removes; only files are counted.
 - The controls of the kernel (message queues, sockets) keep their data outside of the processes, so there is no hostile word to write.
-- Not in the table: iceoryx2 0.10.0 (its trials did not end in time; `--features iceoryx2` runs them), Aeron IPC (a media driver detects dead clients by timeouts), tachyon-ipc (its receive blocks), subetha-cxc 0.6.0 (needs
-  a newer compiler), disruptor-mp 0.1.0-alpha.2 (not entered yet), nexus-shm (not in a registry), and Java.
+- Not in the table: Aeron IPC (a media driver detects dead clients by timeouts), tachyon-ipc (its receive blocks), subetha-cxc 0.6.0 (needs
+  a newer compiler), and nexus-shm (not in a registry).
 """
 
 
@@ -120,16 +147,22 @@ def notes(rows):
     return "\n".join(lines) + "\n"
 
 
+def waiting(rows):
+    """Returns the sentence about transports that can be tested and have no row yet."""
+    names = [f"`{line['transport']}`" for line in csv.DictReader((HERE / "says.csv").open()) if line["transport"] not in rows]
+    return f"- Entered, and not measured in this run: {', '.join(names)}.\n" if names else ""
+
+
 def skipped(rows, counts):
     names = [name for name in rows if any(counts[name, e, "points skipped after many hangs"] for c in COLUMNS.values() for e in c)]
     return f"\nEnded after 60 hangs in at least one experiment, its points being from all over the function: {', '.join(f'`{name}`' for name in names)}.\n" if names else ""
 
 
-def page(rows, counts):
+def page(rows, counts, runs):
     languages = sorted({row["language"] for row in rows.values()})
     libraries = len({row["library"] for row in rows.values()})
     size = f"\n{len(rows)} rows of {libraries} libraries in {len(languages)} languages ({', '.join(languages)}).\n\n"
-    parts = [INTRODUCTION, size, table(rows, counts), MEANING, skipped(rows, counts), NOTES, notes(rows), LIMITS]
+    parts = [INTRODUCTION, size, table(rows, counts), conditions(rows, runs), MEANING, skipped(rows, counts), NOTES, notes(rows), LIMITS, waiting(rows)]
     return "".join(parts)
 
 
@@ -180,8 +213,8 @@ def chart(rows, counts):
 
 
 def main():
-    rows, counts = read()
-    files = {DOCS / "crash-table.md": page(rows, counts), DOCS / "images/crash-table.svg": chart(rows, counts)}
+    rows, counts, runs = read()
+    files = {DOCS / "crash-table.md": page(rows, counts, runs), DOCS / "images/crash-table.svg": chart(rows, counts)}
     differs = False
     for path, text in files.items():
         if "--check" not in sys.argv:

@@ -37,6 +37,52 @@ unsafe fn close<T>(handle: *mut T) {
     }
 }
 
+/// Attaches an end of a queue, and writes its handle to `place`.
+///
+/// # Safety
+/// `queue` is null or a handle; `place` is null or valid for the write of a pointer.
+unsafe fn attach<T>(
+    queue: *mut QueueHandle,
+    place: *mut *mut T,
+    end: impl FnOnce(&mut QueueHandle) -> Result<T, i32>,
+) -> i32 {
+    // SAFETY: null, or by this function's contract a handle that only this thread uses now.
+    let Some(queue) = (unsafe { queue.as_mut() }) else { return BHQ_NULL };
+    if place.is_null() {
+        return BHQ_NULL;
+    }
+    guarded(|| {
+        let attached = end(queue)?;
+        // SAFETY: not null, so by this function's contract it is valid for the write.
+        unsafe { give(place, attached) }
+    })
+}
+
+/// Checks the caller's memory for a message, and passes it to `pop`.
+///
+/// # Safety
+/// `receiver` is null or a handle; `message` is null or valid for the write of `bytes` bytes.
+#[inline(always)]
+unsafe fn pop_into(
+    receiver: *mut ReceiverHandle,
+    message: *mut c_void,
+    bytes: usize,
+    pop: impl FnOnce(&mut ReceiverHandle, &mut [u8]) -> Result<i32, i32>,
+) -> i32 {
+    // SAFETY: null, or by this function's contract a handle that only this thread uses now.
+    let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
+    if message.is_null() {
+        return BHQ_NULL;
+    }
+    if bytes != receiver.receiver.message_bytes() {
+        return wrong_size(receiver.receiver.message_bytes(), bytes);
+    }
+    // SAFETY: not null, so by this function's contract it is valid for the write; at most 64 KiB.
+    // The bytes are only written.
+    let message = unsafe { core::slice::from_raw_parts_mut(message.cast(), bytes) };
+    guarded(|| pop(receiver, message))
+}
+
 #[cold]
 fn wrong_size(expected: usize, found: usize) -> i32 {
     from_bytes(&ByteError::Size { expected, found })
@@ -247,16 +293,8 @@ pub unsafe extern "C" fn bhq_has_receiver(queue: *const QueueHandle) -> i32 {
 /// `queue` is null or a handle; `sender` is null or valid for the write of a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bhq_attach_sender(queue: *mut QueueHandle, sender: *mut *mut SenderHandle) -> i32 {
-    // SAFETY: null, or by this function's contract a handle that only this thread uses now.
-    let Some(queue) = (unsafe { queue.as_mut() }) else { return BHQ_NULL };
-    if sender.is_null() {
-        return BHQ_NULL;
-    }
-    guarded(|| {
-        let attached = calls::sender(queue.0.sender())?;
-        // SAFETY: not null, so by this function's contract it is valid for the write.
-        unsafe { give(sender, attached) }
-    })
+    // SAFETY: this function's contract is that of `attach`.
+    unsafe { attach(queue, sender, |queue| calls::sender(queue.0.sender())) }
 }
 
 /// Attaches a sender in place of a crashed producer. It continues after the last message whose push
@@ -272,16 +310,8 @@ pub unsafe extern "C" fn bhq_resume_sender(
     index: u32,
     sender: *mut *mut SenderHandle,
 ) -> i32 {
-    // SAFETY: null, or by this function's contract a handle that only this thread uses now.
-    let Some(queue) = (unsafe { queue.as_mut() }) else { return BHQ_NULL };
-    if sender.is_null() {
-        return BHQ_NULL;
-    }
-    guarded(|| {
-        let attached = calls::sender(queue.0.resume_sender(index as usize))?;
-        // SAFETY: not null, so by this function's contract it is valid for the write.
-        unsafe { give(sender, attached) }
-    })
+    // SAFETY: this function's contract is that of `attach`.
+    unsafe { attach(queue, sender, |queue| calls::sender(queue.0.resume_sender(index as usize))) }
 }
 
 /// Attaches the receiver of the queue, and writes its handle to `receiver`.
@@ -295,16 +325,8 @@ pub unsafe extern "C" fn bhq_attach_receiver(
     queue: *mut QueueHandle,
     receiver: *mut *mut ReceiverHandle,
 ) -> i32 {
-    // SAFETY: null, or by this function's contract a handle that only this thread uses now.
-    let Some(queue) = (unsafe { queue.as_mut() }) else { return BHQ_NULL };
-    if receiver.is_null() {
-        return BHQ_NULL;
-    }
-    guarded(|| {
-        let attached = calls::receiver(queue.0.receiver())?;
-        // SAFETY: not null, so by this function's contract it is valid for the write.
-        unsafe { give(receiver, attached) }
-    })
+    // SAFETY: this function's contract is that of `attach`.
+    unsafe { attach(queue, receiver, |queue| calls::receiver(queue.0.receiver())) }
 }
 
 /// Attaches the receiver in place of a crashed one. Every message that was neither popped nor
@@ -319,16 +341,8 @@ pub unsafe extern "C" fn bhq_resume_receiver(
     queue: *mut QueueHandle,
     receiver: *mut *mut ReceiverHandle,
 ) -> i32 {
-    // SAFETY: null, or by this function's contract a handle that only this thread uses now.
-    let Some(queue) = (unsafe { queue.as_mut() }) else { return BHQ_NULL };
-    if receiver.is_null() {
-        return BHQ_NULL;
-    }
-    guarded(|| {
-        let attached = calls::receiver(queue.0.resume_receiver())?;
-        // SAFETY: not null, so by this function's contract it is valid for the write.
-        unsafe { give(receiver, attached) }
-    })
+    // SAFETY: this function's contract is that of `attach`.
+    unsafe { attach(queue, receiver, |queue| calls::receiver(queue.0.resume_receiver())) }
 }
 
 /// Closes a queue's handle; null: does nothing. Attached ends continue. The creator's handle
@@ -424,18 +438,8 @@ pub unsafe extern "C" fn bhq_sender_index(sender: *const SenderHandle) -> i32 {
 /// `receiver` is null or a handle; `message` is null or valid for the write of `bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bhq_pop(receiver: *mut ReceiverHandle, message: *mut c_void, bytes: usize) -> i32 {
-    // SAFETY: null, or by this function's contract a handle that only this thread uses now.
-    let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
-    if message.is_null() {
-        return BHQ_NULL;
-    }
-    if bytes != receiver.receiver.message_bytes() {
-        return wrong_size(receiver.receiver.message_bytes(), bytes);
-    }
-    // SAFETY: not null, so by this function's contract it is valid for the write; at most 64 KiB.
-    // The bytes are only written.
-    let message = unsafe { core::slice::from_raw_parts_mut(message.cast(), bytes) };
-    guarded(|| calls::pop(receiver, message))
+    // SAFETY: this function's contract is that of `pop_into`.
+    unsafe { pop_into(receiver, message, bytes, calls::pop) }
 }
 
 /// Takes the next message as bhq_pop does, sleeping until there is one, at most for `timeout_ns`
@@ -450,17 +454,12 @@ pub unsafe extern "C" fn bhq_pop_timeout(
     bytes: usize,
     timeout_ns: u64,
 ) -> i32 {
-    // SAFETY: null, or by this function's contract a handle that only this thread uses now.
-    let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
-    if message.is_null() {
-        return BHQ_NULL;
+    // SAFETY: this function's contract is that of `pop_into`.
+    unsafe {
+        pop_into(receiver, message, bytes, |receiver, message| {
+            calls::pop_timeout(receiver, message, timeout_ns)
+        })
     }
-    if bytes != receiver.receiver.message_bytes() {
-        return wrong_size(receiver.receiver.message_bytes(), bytes);
-    }
-    // SAFETY: as in `bhq_pop`.
-    let message = unsafe { core::slice::from_raw_parts_mut(message.cast(), bytes) };
-    guarded(|| calls::pop_timeout(receiver, message, timeout_ns))
 }
 
 /// Takes the next message and writes its address to `message`: the receiver's own copy, aligned to

@@ -25,3 +25,21 @@ if [ $# -ge 3 ]; then
 else
     echo "SKIPPED cpp-ipc: give the prefix where it is installed, and its version" >&2
 fi
+# Java: JAVA_BIN is a folder with java and javac of 22 or newer (.ci/languages.sh makes target/languages/java/bin). Agrona is fetched
+# with Maven.
+agrona=2.2.4
+if [ -n "${JAVA_BIN:-}" ] && command -v mvn >/dev/null; then
+    echo "building agrona"
+    mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy \
+        "-Dartifact=org.agrona:agrona:$agrona" "-DoutputDirectory=$out/java"
+    jar=$out/java/agrona-$agrona.jar
+    "$JAVA_BIN/javac" -d "$out/java" -cp "$jar" "$here/Role.java" "$here/AgronaRing.java"
+    cat >"$out/agrona" <<END
+#!/bin/sh
+exec "$JAVA_BIN/java" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Dagrona.version=$agrona \\
+    --add-opens java.base/jdk.internal.misc=ALL-UNNAMED --enable-native-access=ALL-UNNAMED -cp "$out/java:$jar" AgronaRing "\$@"
+END
+    chmod +x "$out/agrona"
+else
+    echo "SKIPPED agrona: set JAVA_BIN to a folder with java and javac of 22 or newer, and install Maven" >&2
+fi

@@ -2,9 +2,10 @@
 //!
 //! `cargo run --release [--features iceoryx2] [-- [POINTS] [NAME …]]` in this folder. For each
 //! transport it prints a line for each fact: transport, library, version, language, kind,
-//! experiment, fact, count. Exits with 1 if the digest of the facts of one is another than in
-//! `expected.csv`.
+//! experiment, fact, value. Those of the experiment `run` tell on what machine, when and for how long
+//! it ran. Exits with 1 if the digest of the facts of one is another than in `expected.csv`.
 
+mod conditions;
 mod facts;
 mod hostile;
 mod lifecycle;
@@ -114,14 +115,23 @@ fn role(all: &[Peer], arguments: &[String]) -> bool {
     true
 }
 
-/// Tests one transport. Returns `true` if its digest is the expected one.
-fn report(peer: &Peer, limit: usize) -> bool {
+/// Tests one transport. `load` is the load average before the first one. Returns `true` if its
+/// digest is the expected one.
+fn report(peer: &Peer, limit: usize, load: &str) -> bool {
     let Peer { name, library, version, language, kind, .. } = peer;
     let start = Instant::now();
     let facts = test(peer, limit);
+    let seconds = start.elapsed().as_secs().to_string();
+    let line = |experiment: &str, fact: &str, value: &str| {
+        println!("{name},{library},{version},{language},\"{kind}\",{experiment},\"{fact}\",{value}");
+    };
     for (experiment, fact, count) in facts.rows() {
-        println!("{name},{library},{version},{language},\"{kind}\",{experiment},\"{fact}\",{count}");
+        line(experiment, fact, &count.to_string());
     }
+    line("run", "machine", &conditions::machine());
+    line("run", "date", &conditions::date());
+    line("run", "load average at the start", load);
+    line("run", "seconds", &seconds);
     let digest = format!("{:016x}", facts.digest());
     let expected = EXPECTED.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(','));
     let note = match expected {
@@ -129,7 +139,7 @@ fn report(peer: &Peer, limit: usize) -> bool {
         Some(expected) if expected == digest => "as expected",
         Some(_) => "another one than in expected.csv",
     };
-    eprintln!("{name}: digest {digest}, {note} ({} s)", start.elapsed().as_secs());
+    eprintln!("{name}: digest {digest}, {note} ({seconds} s)");
     expected.is_none_or(|expected| expected == digest)
 }
 
@@ -153,6 +163,7 @@ impl Results {
 /// Tests each transport in a process of its own, two at once for each core, since trials mostly wait.
 /// Returns `true` if all had their expected digests.
 fn report_all(peers: &[(&str, usize)]) -> bool {
+    let load = conditions::load();
     let jobs = std::thread::available_parallelism().map_or(2, |cores| 2 * cores.get());
     let next = Mutex::new(peers.iter().enumerate());
     let results = Mutex::new(Results { outputs: vec![None; peers.len()], printed: 0, is_expected: true });
@@ -163,7 +174,7 @@ fn report_all(peers: &[(&str, usize)]) -> bool {
                     let peer = next.lock().expect("no panic there").next();
                     let Some((index, (name, limit))) = peer else { break };
                     let mut command = Command::new(std::env::current_exe().expect("a program has a path"));
-                    command.args(["one", &limit.to_string(), name]).stderr(Stdio::inherit());
+                    command.args(["one", &limit.to_string(), name, &load]).stderr(Stdio::inherit());
                     let output = command.output().expect("a process");
                     let mut results = results.lock().expect("no panic there");
                     results.is_expected &= output.status.success();
@@ -182,11 +193,11 @@ fn main() {
         return;
     }
     let all = peers::all();
-    if let [word, limit, name] = &arguments[..]
+    if let [word, limit, name, load] = &arguments[..]
         && word == "one"
     {
         let peer = all.iter().find(|peer| peer.name == name).unwrap_or_else(|| usage(&all));
-        let is_expected = report(peer, limit.parse().unwrap_or(POINTS));
+        let is_expected = report(peer, limit.parse().unwrap_or(POINTS), load);
         std::process::exit((!is_expected).into());
     }
     let limit = match arguments.first().map(|first| first.parse::<usize>()) {
@@ -204,10 +215,10 @@ fn main() {
     let is_chosen = |peer: &Peer| chosen.is_empty() || chosen.iter().any(|name| name == peer.name);
     let with_limit = |peer: &Peer| {
         // An interpreter starts slowly and executes many instructions: a sample.
-        (peer.name, if peer.language == "Python" { (limit / 4).max(2) } else { limit })
+        (peer.name, if matches!(peer.language, "Python" | "Java") { (limit / 4).max(2) } else { limit })
     };
     let peers: Vec<(&str, usize)> = all.iter().filter(|peer| is_chosen(peer)).map(with_limit).collect();
-    println!("transport,library,version,language,kind,experiment,fact,count");
+    println!("transport,library,version,language,kind,experiment,fact,value");
     if !report_all(&peers) {
         std::process::exit(1);
     }

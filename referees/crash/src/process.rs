@@ -46,6 +46,8 @@ pub struct Process {
     output: ChildStdout,
     /// Bytes of a line that is not complete.
     rest: Vec<u8>,
+    /// The thread that holds the end, which is traced: the first one unless the program names it.
+    pub(crate) thread: Pid,
     pub(crate) is_traced: bool,
     is_ended: bool,
 }
@@ -65,6 +67,13 @@ fn program(peer: &Peer) -> Command {
     }
 }
 
+/// Returns `true` if a line is an answer to a command: a library may print lines of its own.
+fn is_answer(line: &str) -> bool {
+    const ANSWERS: [&str; 9] =
+        ["gate", "ready", "refused", "pushed", "popped", "stepped", "dropped", "bye", "not attached"];
+    ANSWERS.iter().any(|answer| line.starts_with(answer))
+}
+
 impl Process {
     /// Starts a child process that attaches an end of a transport. Returns its answer once it is
     /// attached: `ready`, or `refused` with the reason.
@@ -81,9 +90,13 @@ impl Process {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().expect("a process");
         let (input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
-        let mut process = Self { child, input, output, rest: Vec::new(), is_traced: false, is_ended: false };
+        let (rest, thread) = (Vec::new(), Pid::from_raw(child.id() as i32));
+        let mut process = Self { child, input, output, rest, thread, is_traced: false, is_ended: false };
         let answer = process.answer(START_TIME);
-        assert_eq!(answer, Answer::Line("gate".into()), "{}: its program does not start", peer.name);
+        let Answer::Line(gate) = answer else { panic!("{}: its program does not start", peer.name) };
+        if let Some(thread) = gate.strip_prefix("gate ").and_then(|thread| thread.parse().ok()) {
+            process.thread = Pid::from_raw(thread);
+        }
         process
     }
 
@@ -101,6 +114,7 @@ impl Process {
             }
             std::thread::sleep(Duration::from_micros(200));
         }
+        HANGS.fetch_add(1, Ordering::Relaxed);
         let _ = child.kill();
         let _ = child.wait();
         false
@@ -127,7 +141,11 @@ impl Process {
         loop {
             if let Some(at) = self.rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=at).collect();
-                return Answer::Line(String::from_utf8_lossy(&line[..at]).into_owned());
+                let line = String::from_utf8_lossy(&line[..at]).into_owned();
+                if is_answer(&line) {
+                    return Answer::Line(line);
+                }
+                continue;
             }
             let left = end.saturating_duration_since(Instant::now());
             let timeout = PollTimeout::try_from(left.as_millis() as i32).unwrap_or(PollTimeout::ZERO);
@@ -143,6 +161,7 @@ impl Process {
                     }
                     end += now.saturating_sub(waited);
                     waited = now;
+                    continue;
                 }
                 Ok(0) | Err(_) => continue,
                 Ok(_) => {}
@@ -175,7 +194,7 @@ impl Process {
         // A traced process reports stops first.
         while self.is_traced
             && !matches!(
-                waitpid(self.pid(), Some(WaitPidFlag::__WALL)),
+                waitpid(self.thread, Some(WaitPidFlag::__WALL)),
                 Err(_) | Ok(WaitStatus::Signaled(..) | WaitStatus::Exited(..))
             )
         {}

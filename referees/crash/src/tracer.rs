@@ -127,10 +127,10 @@ impl Process {
     /// Runs the child process up to the first trap of a command, and stops it there.
     pub fn begin(&mut self, command: &str) {
         start_watching();
-        ptrace::seize(self.pid(), Options::PTRACE_O_TRACESYSGOOD).expect("a child may be traced");
+        ptrace::seize(self.thread, Options::PTRACE_O_TRACESYSGOOD).expect("a child may be traced");
         self.is_traced = true;
         self.send_command(command);
-        watch(Some(self.pid()));
+        watch(Some(self.thread));
         let stop = self.wait_stop(None);
         assert!(matches!(stop, Stop::Trap | Stop::Gone), "it was to stop at its trap");
     }
@@ -138,21 +138,21 @@ impl Process {
     /// Waits for a stop, and passes on the signals that are the child's own.
     fn wait_stop(&self, again: Option<Resume>) -> Stop {
         loop {
-            match waitpid(self.pid(), Some(WaitPidFlag::__WALL)) {
+            match waitpid(self.thread, Some(WaitPidFlag::__WALL)) {
                 Ok(WaitStatus::PtraceSyscall(_)) => return Stop::Call,
                 Ok(WaitStatus::Stopped(_, Signal::SIGTRAP)) => {
                     // A step has code TRAP_TRACE, a trap instruction SI_KERNEL.
-                    let is_trap = ptrace::getsiginfo(self.pid()).is_ok_and(|info| info.si_code == 0x80);
+                    let is_trap = ptrace::getsiginfo(self.thread).is_ok_and(|info| info.si_code == 0x80);
                     return if is_trap { Stop::Trap } else { Stop::Step };
                 }
                 Ok(WaitStatus::Stopped(_, signal)) => {
                     let resume = again.unwrap_or(ptrace::cont);
-                    if resume(self.pid(), Some(signal)).is_err() {
+                    if resume(self.thread, Some(signal)).is_err() {
                         return Stop::Gone;
                     }
                 }
                 Ok(WaitStatus::PtraceEvent(..)) => {
-                    let _ = ptrace::cont(self.pid(), None);
+                    let _ = ptrace::cont(self.thread, None);
                 }
                 _ => return Stop::Gone,
             }
@@ -160,7 +160,7 @@ impl Process {
     }
 
     fn resume_with(&self, how: Resume) -> Stop {
-        if how(self.pid(), None).is_err() { Stop::Gone } else { self.wait_stop(Some(how)) }
+        if how(self.thread, None).is_err() { Stop::Gone } else { self.wait_stop(Some(how)) }
     }
 
     fn step_once(&self) -> Stop {
@@ -168,8 +168,8 @@ impl Process {
     }
 
     fn is_at_call(&self) -> bool {
-        let Ok(registers) = ptrace::getregs(self.pid()) else { return false };
-        ptrace::read(self.pid(), registers.rip as ptrace::AddressType)
+        let Ok(registers) = ptrace::getregs(self.thread) else { return false };
+        ptrace::read(self.thread, registers.rip as ptrace::AddressType)
             .is_ok_and(|word| word.to_le_bytes()[..2] == [0x0f, 0x05])
     }
 
@@ -183,7 +183,7 @@ impl Process {
     /// Executes the whole stretch and returns its length. The process is not stopped afterwards.
     pub fn survey(&mut self) -> Stretch {
         let mut stretch = Stretch::default();
-        let mut memory = SharedMemory::new(self.pid());
+        let mut memory = SharedMemory::new(self.thread);
         while stretch.instructions < MAX_STEPS {
             let is_call = self.is_at_call();
             if is_call {
@@ -222,7 +222,7 @@ impl Process {
     /// Lets the process run without a tracer.
     fn release(&mut self) {
         watch(None);
-        if ptrace::detach(self.pid(), None).is_ok() {
+        if ptrace::detach(self.thread, None).is_ok() {
             self.is_traced = false;
         }
     }

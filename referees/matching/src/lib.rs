@@ -8,6 +8,8 @@ mod own_ring;
 mod report_type;
 #[cfg(feature = "own-ring")]
 mod report_words;
+#[cfg(feature = "own-ring")]
+mod ring;
 
 use abi::{CancelMessage, ModifyMessage, NewOrderMessage, Report, Transport};
 use exchange::{

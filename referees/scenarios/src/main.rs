@@ -1,10 +1,11 @@
-//! Replays feature files of exchange-core through the exchange, and compares books, trades and open
-//! orders with those that they expect: see README.md.
+//! Replays CppTrader's cases and feature files of exchange-core through the exchange, and compares
+//! books, trades and open orders with those that they expect: see README.md.
 //!
 //! ```text
-//! scenarios [--broken] FILE…
+//! scenarios [--broken] [FILE…]
 //! ```
 
+mod cpptrader;
 mod market;
 
 use market::Market;
@@ -59,6 +60,13 @@ fn main() {
     if is_broken {
         files.remove(0);
     }
+    let replay = cpptrader::replay(cpptrader::TABLE, is_broken);
+    replay.differences.iter().for_each(|difference| println!("{difference}"));
+    let differing = replay.differences.len();
+    println!(
+        "CppTrader: {} expectations of {} cases checked, {} cases left out, {differing} cases differ",
+        replay.checked, replay.cases, replay.left_out
+    );
     let (mut checked, mut left_out, mut failures) = (0, 0, 0);
     for file in &files {
         let text = std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"));
@@ -81,8 +89,11 @@ fn main() {
             }
         }
     }
-    println!(
-        "{checked} expectations checked, {left_out} left out (balances and risk), {failures} scenarios differ"
-    );
-    std::process::exit(i32::from(failures > 0 || checked == 0));
+    if !files.is_empty() {
+        println!(
+            "{checked} expectations checked, {left_out} left out (balances and risk), {failures} scenarios differ"
+        );
+    }
+    let is_empty = !files.is_empty() && checked == 0;
+    std::process::exit(i32::from(failures > 0 || differing > 0 || is_empty));
 }

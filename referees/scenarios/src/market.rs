@@ -14,7 +14,8 @@ pub struct Market {
     pub left_out: u64,
 }
 
-fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
+/// Reads the digits that a text begins with.
+pub fn number<T: std::str::FromStr>(text: &str) -> Result<T, String> {
     let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
     digits.parse().map_err(|_| format!("{text:?} is not a number"))
 }
@@ -32,7 +33,8 @@ fn index(names: &mut Vec<String>, name: &str) -> usize {
     })
 }
 
-fn same<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T) -> Result<(), String> {
+/// Compares what was found with what was expected.
+pub fn same<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T) -> Result<(), String> {
     if found == expected { Ok(()) } else { Err(format!("found {found:?}, expected {expected:?}")) }
 }
 

@@ -23,7 +23,7 @@ const fn external(names: [&'static str; 4], has_many_senders: bool, hint: &'stat
     External { name, library, language, kind, has_many_senders, hint }
 }
 
-const ALL: [External; 7] = [
+const ALL: [External; 8] = [
     external(
         ["boost-queue", "Boost.Interprocess", "C++", "message_queue"],
         true,
@@ -46,6 +46,11 @@ const ALL: [External; 7] = [
         ["py-connection", "multiprocessing.connection", "Python", "Listener and Client"],
         true,
         "install Python 3.11 or later",
+    ),
+    external(
+        ["agrona", "Agrona", "Java", "OneToOneRingBuffer"],
+        false,
+        "set JAVA_BIN, and run external/build.sh",
     ),
 ];
 
@@ -70,7 +75,7 @@ fn python() -> Option<String> {
 fn find(external: &External) -> Option<(Vec<String>, String)> {
     let command = if external.language == "Python" {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("external").join(external.name);
-        vec![python()?, "-SE".into(), script.with_extension("py").display().to_string()]
+        vec![python()?, "-SEB".into(), script.with_extension("py").display().to_string()]
     } else {
         vec![folder().join(external.name).display().to_string()]
     };

@@ -2,16 +2,20 @@
 //! stale resources of dead nodes are removed by the library when a node is created or dropped.
 
 use crate::peer::{CAPACITY, End, Message, Peer, name, text};
-use iceoryx2::node::{Node, NodeState};
+use iceoryx2::node::Node;
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::{
-    BackpressureStrategy, CallbackProgression, Config, FileName, LogLevel, NodeBuilder, SemanticString,
-    ServiceName, ipc, set_log_level,
+    BackpressureStrategy, Config, FileName, LogLevel, NodeBuilder, SemanticString, ServiceName, ipc,
+    set_log_level,
 };
 use iceoryx2::service::port_factory::publish_subscribe::PortFactory;
+use std::time::Duration;
 
 type Ipc = ipc::Service;
+/// Time to wait for another process that cleans up the resources of a dead node.
+const CLEAN_UP_TIME: Duration = Duration::from_secs(1);
+
 type Service = PortFactory<Ipc, Message, ()>;
 
 /// A configuration whose files are in that folder; what is not is in `/dev/shm` and begins with the
@@ -59,15 +63,11 @@ pub fn peer() -> Peer {
         },
     );
     Peer { has_many_senders: true, ..peer }.with_clean_up(|place| {
-        // As in the documentation of `Node`; one that is created removes stale resources as well.
         let config = config(place)?;
-        drop(NodeBuilder::new().config(&config).create::<Ipc>().map_err(text)?);
-        let cleaned = Node::<Ipc>::list(&config, |state| {
-            if let NodeState::Dead(view) = state {
-                let _ = view.try_remove_stale_resources();
-            }
-            CallbackProgression::Continue
-        });
+        let node = NodeBuilder::new().config(&config).create::<Ipc>().map_err(text)?;
+        // What cannot be removed is counted as left.
+        let _ = node.blocking_cleanup_dead_nodes(CLEAN_UP_TIME);
+        drop(node);
         // One file for each prefix, which all nodes of a machine share, is not a leak.
         for entry in std::fs::read_dir("/dev/shm").map_err(text)?.flatten() {
             let file = entry.file_name().to_string_lossy().into_owned();
@@ -75,6 +75,6 @@ pub fn peer() -> Peer {
                 let _ = std::fs::remove_file(entry.path());
             }
         }
-        cleaned.map_err(text)
+        Ok(())
     })
 }

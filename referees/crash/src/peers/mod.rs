@@ -3,6 +3,7 @@
 
 mod bulkhead;
 mod control;
+mod disruptor;
 mod external;
 #[cfg(feature = "iceoryx2")]
 mod iceoryx;
@@ -33,6 +34,7 @@ pub fn own() -> Vec<Peer> {
         interprocess::peer(),
         mmap_sync::peer(),
         que::peer(),
+        disruptor::peer(),
         #[cfg(feature = "iceoryx2")]
         iceoryx::peer(),
     ];

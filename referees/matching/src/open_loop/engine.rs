@@ -2,7 +2,7 @@
 
 use crate::abi::{CancelMessage, ModifyMessage, NewOrderMessage, Transport};
 use crate::flow::Message;
-use crate::transport::TRANSPORT;
+use crate::ring::TRANSPORT;
 use libloading::Library;
 use std::ffi::{OsStr, c_void};
 

@@ -14,7 +14,8 @@ mod engine;
 mod flow;
 #[path = "../report_words.rs"]
 mod report_words;
-mod transport;
+#[path = "../ring.rs"]
+mod ring;
 
 use abi::Report;
 use engine::{Engine, Reports};
