@@ -257,7 +257,8 @@ pub(super) fn new_core(plan: &Plan) -> Result<Core> {
     Ok(Core::new(&setup)?)
 }
 
-/// Creates the memory for the orchestrator's queued messages: to each gateway, then to each strategy.
+/// Creates the memory for the orchestrator's queued messages: to each gateway, then to each
+/// strategy.
 pub(super) fn send_queues(plan: &Plan) -> Vec<SendQueue> {
     let trading = plan.trading();
     let gateways = GatewayIndex::first(trading.gateways()).map(|gateway| trading.pending_capacity(gateway));
@@ -266,8 +267,8 @@ pub(super) fn send_queues(plan: &Plan) -> Vec<SendQueue> {
     gateways.chain(strategies).map(SendQueue::with_capacity).collect()
 }
 
-/// Attaches the orchestrator's outputs, with the queues of [`send_queues`], as the first orchestrator or as the successor of a crashed
-/// one.
+/// Attaches the orchestrator's outputs, with the queues of [`send_queues`], as the first
+/// orchestrator or as the successor of a crashed one.
 pub(super) fn outputs(
     plan: &Plan,
     is_successor: bool,

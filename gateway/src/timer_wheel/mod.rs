@@ -12,8 +12,9 @@
 //!
 //! An order goes into the slot of its release time: one link is written, whatever the number of
 //! orders held. When a slot's time begins, its orders move to `current` in their exact order: by
-//! release time, then by arrival. With equal delays they have that order already. Orders further away than a revolution of
-//! the wheel stay in their slot's list for several revolutions; each visits them once.
+//! release time, then by arrival. With equal delays they have that order already. Orders further
+//! away than a revolution of the wheel stay in their slot's list for several revolutions; each
+//! visits them once.
 //!
 //! Why a wheel: a heap over 100,000 orders touches some 17 entries per order, most of them
 //! uncached. Here it is the head of a list, a link, and the order itself, and the last two are
