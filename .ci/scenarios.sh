@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Replays CppTrader's cases and exchange-core's feature files through the exchange (referees/scenarios): books, trades and open orders
-# are those that their authors expect. A broken exchange must be found. Seconds.
+# Replays CppTrader's cases and exchange-core's feature files through the exchange
+# (referees/scenarios): books, trades and open orders are those that their authors expect. A broken
+# exchange must be found. Seconds.
 #
 #   EXCHANGE_CORE=CHECKOUT .ci/scenarios.sh     of exchange-core/exchange-core 2f85487
 #

@@ -20,7 +20,7 @@
 //!         8  sequence u64   1, 2, 3 … through all segments
 //!        16  payload, then zeros to a multiple of 8
 //! ```
-//! Length and check are one word, stored last: a process that dies in the middle of a record
+//! Length and check are one word, stored last: a process killed in the middle of a record
 //! leaves a zero there, which marks the end of the log. A segment with a successor ends with a
 //! record of length `u32::MAX` without payload.
 //!

@@ -26,7 +26,7 @@ impl ChangingRun {
         Self { running, run }
     }
 
-    /// Kills the launcher so long after a command for `RUN` has begun: nothing may be left.
+    /// Kills the launcher at this time after a command for `RUN` began: nothing may be left.
     pub fn kill_launcher_during(mut self, command: &str, wait_ms: u64) {
         let (command, pid) = (command.replace("RUN", &self.run), self.running.pid());
         let changing = std::thread::spawn(move || output(&command));
