@@ -17,7 +17,8 @@ pub struct StallWatch {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProgressCounters {
-    /// Counts everything done with an order.
+    /// Counts everything done with an order. It falls while a successor of the engine reads its
+    /// journal: only a count above all earlier ones is progress.
     pub count: u64,
     /// Orders at venues.
     pub open: u64,
@@ -43,7 +44,7 @@ impl StallWatch {
         engine: ProgressCounters,
         due_after: impl FnOnce(u64) -> Option<u64>,
     ) -> bool {
-        if engine.count != self.progress_count {
+        if engine.count > self.progress_count {
             self.progress_count = engine.count;
             self.deadline.restart(now_ns);
         }
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn run_stalls_only_where_progress_is_expected() {
-        let cases: [(&str, u64, &[u64], &[Check]); 4] = [
+        let cases: [(&str, u64, &[u64], &[Check]); 5] = [
             (
                 "an order at a venue, for the longest delay and the silence, whatever is due later",
                 5,
@@ -116,6 +117,12 @@ mod tests {
                 0,
                 &[],
                 &[(1.0, 2, 0, 0, false), (11.0, 2, 0, 0, false), (11.1, 2, 0, 0, true)],
+            ),
+            (
+                "an engine that is killed again and again, and counts up to where it was",
+                0,
+                &[],
+                &[(1.0, 9, 4, 0, false), (6.0, 0, 4, 0, false), (9.0, 9, 4, 0, false), (11.1, 9, 4, 0, true)],
             ),
             (
                 "a thread that was starved, and has run since",

@@ -82,12 +82,12 @@ impl Supervisor<'_> {
     /// hostile strategy could produce them without end.
     pub(super) fn is_drain_over(&self, observed: &Observations, drain: &mut DrainWait) -> bool {
         let now = self.now_ns();
-        let moved = self.progress_counters(observed).filter(|moved| moved.count != drain.last_progress.0);
+        let moved = self.progress_counters(observed).filter(|moved| moved.count > drain.last_progress.0);
         if let Some(ProgressCounters { count, .. }) = moved {
             drain.last_progress = (count, now);
         }
         drain.deadline.mark_awake(now);
-        drain.deadline.is_over(now, self.ns(self.liveness.last_starved()).max(drain.last_progress.1))
+        drain.deadline.is_over(now, self.last_extension().max(drain.last_progress.1))
     }
 
     /// Returns the message for a run that has stalled; `None` if it makes progress.
@@ -110,13 +110,12 @@ impl Supervisor<'_> {
     /// orders are open or due.
     fn is_stalled(&self, observed: &Observations, stall: &mut StallWatch) -> bool {
         let Some(moved) = self.progress_counters(observed) else { return false };
-        let [awake_since, starved] =
-            [self.liveness.awake_since(), self.liveness.last_starved()].map(|at| self.ns(at));
+        let awake_since = self.ns(self.liveness.awake_since());
         let due_after = |since| {
             let due = self.awaited(observed).map(|strategy| self.due.due_after(self.plan, strategy, since));
             due.min().flatten()
         };
-        stall.check_stall(self.now_ns(), awake_since, starved, moved, due_after)
+        stall.check_stall(self.now_ns(), awake_since, self.last_extension(), moved, due_after)
             && !self.containment.has_pending_process()
     }
 
@@ -150,7 +149,13 @@ impl Supervisor<'_> {
 
     pub(super) fn progress_counters(&self, observed: &Observations) -> Option<ProgressCounters> {
         let engine = observed.engine.as_ref()?;
-        let count = engine.progress_count().wrapping_add(self.containment.steps());
-        Some(ProgressCounters { count, open: engine.at_venues() })
+        Some(ProgressCounters { count: engine.progress_count(), open: engine.at_venues() })
+    }
+
+    /// Returns when a wait for progress was last extended: a thread was starved, or the handling of
+    /// a death advanced. The latter is no progress of its own: deaths that repeat would keep a run
+    /// that has stalled alive without end.
+    fn last_extension(&self) -> u64 {
+        self.ns(self.liveness.last_starved().max(self.containment.last_step()))
     }
 }

@@ -1,7 +1,7 @@
 //! The exchange as a venue: a recorded session through real processes, and random flow at every
 //! placement.
 
-use crate::common::{Launcher, assert_no_allocations, list, number};
+use crate::common::{Launcher, assert_no_allocations, list, number, slow};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -140,6 +140,23 @@ fn unsent_orders_are_reported_with_remedy() {
     );
     assert_eq!(reason.as_deref(), Some(expected.as_str()));
     assert_eq!(unsent_orders(4000), (0, None));
+}
+
+/// The engine's restarts are no progress of the run, so it ends after six limits all the same, which
+/// takes half a minute: `BULKHEAD_SLOW=1` only.
+#[test]
+fn blocked_run_ends_while_its_engine_is_killed_repeatedly() {
+    if !slow() {
+        return;
+    }
+    let summary = Launcher::new().summary(
+        "--venue book --venues 1 --exchange process --idle park --journal process --on-death restart \
+         --orders 40k --window 4s --max-open 4k --fault 'kill:engine@200ms every 400ms'",
+    );
+    let sent = number(&summary["orders"]["sent"]);
+    assert!((4_000..40_000).contains(&sent), "{sent}");
+    assert!(list(&summary["comebacks"]).len() > 20);
+    assert_eq!(summary["orders"]["lost"], 0);
 }
 
 #[test]

@@ -85,7 +85,7 @@ impl Containment<'_> {
                 (restart.records, restart.replayed) = (recovery.records, recovery.replayed);
                 // A fault injected during recovery has had its effect.
                 (self.processes[place].attempts, self.processes[place].fault) = (0, None);
-                self.steps += 1;
+                self.last_step = now;
                 Running
             }
             _ => return false,
@@ -122,7 +122,7 @@ impl Containment<'_> {
         detected: u64,
     ) -> usize {
         let pid = observed.processes[self.processes[place].process].pid;
-        self.steps += 1;
+        self.last_step = detected;
         let fault_ns = self.processes[place].fault.take().map(|ticks| self.ns_since_start(ticks));
         self.restarts.push(RoleRestart {
             role,

@@ -62,7 +62,8 @@ pub struct Containment<'a> {
     additions: Vec<Addition>,
     /// Orders that dead strategies had sent, and how many of them were settled.
     past_orders: (u64, u64),
-    steps: u64,
+    /// When the handling of a death last advanced, in ticks; 0 for never.
+    last_step: u64,
     /// Commands of operators that were handled, by number.
     handled_commands: BTreeSet<u32>,
     /// First strategy whose header this step checks, round-robin.
@@ -84,7 +85,7 @@ impl<'a> Containment<'a> {
             outages: Vec::new(),
             additions: Vec::new(),
             past_orders: (0, 0),
-            steps: 0,
+            last_step: 0,
             handled_commands: BTreeSet::new(),
             first_inspected: 0,
             error: None,
@@ -225,8 +226,9 @@ impl<'a> Containment<'a> {
         self.processes.iter().filter_map(due).min()
     }
 
-    pub const fn steps(&self) -> u64 {
-        self.steps
+    /// Returns when the handling of a death last advanced, in ticks; 0 for never.
+    pub const fn last_step(&self) -> u64 {
+        self.last_step
     }
 
     /// Returns `true` if the headers of a strategy's memory are to be observed for the next step.
@@ -269,7 +271,7 @@ impl<'a> Containment<'a> {
             // Several transitions at once where nothing has to be waited for. What was observed of
             // a process that was restarted just now is of its predecessor.
             while !self.processes[place].is_renewed && self.advance(place, observed, liveness, now, out) {
-                self.steps += 1;
+                self.last_step = now;
             }
         }
         if is_trading {
