@@ -40,9 +40,10 @@ const SEGMENT_BYTES: u64 = 4 << 20;
 /// Maximum journal bytes per order: a run of few orders has smaller segments.
 const BYTES_AN_ORDER: u64 = 1 << 10;
 /// Number of waiting instructions at which a group commit is synced.
-const GROUP_RECORDS: u64 = 512;
-/// Maximum age of an instruction at which a group commit is synced.
-const GROUP_WITHIN: Duration = Duration::from_micros(500);
+const GROUP_RECORDS: u64 = 64;
+/// Maximum age of an instruction at which a group commit is synced. A slow disk gathers larger
+/// groups by itself, because one sync waits for the one before.
+const GROUP_WITHIN: Duration = Duration::from_micros(100);
 
 pub(super) fn session(parts: &mut RoleContext<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {
     let RoleContext { plan, thread, .. } = *parts;
