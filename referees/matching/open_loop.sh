@@ -24,7 +24,7 @@ for scenario in $scenarios; do
   [ -e "$file" ] || ./generator "$scenario" "$file" 1000000 23 >/dev/null 2>&1
 done
 until_s=$((SECONDS + seconds))
-echo "round,engine,scenario,million_per_s,p50_ns,p99_ns,p999_ns,max_ns,reached_per_s,reports" >"$out/open-loop.csv"
+echo "round,engine,scenario,million_per_s,p50_ns,p99_ns,p999_ns,max_ns,reached_per_s,reports,window_p50_ns,window_p99_ns,window_p999_ns,disturbed_windows" >"$out/open-loop.csv"
 for round in $(seq "$rounds"); do
   for rate in $rates; do
     for scenario in $scenarios; do
@@ -32,7 +32,7 @@ for round in $(seq "$rounds"); do
         [ $SECONDS -lt $until_s ] || break 4
         [ -e "./${engine}_adapter.so" ] || continue
         # A flow is played in two seconds at the lowest rate: an engine that does not keep up gets ten times that.
-        figures=$(timeout 30 "$driver" "./${engine}_adapter.so" "orders_${scenario}_s23_n1000000.bin" "${rate}000000" "$core_a" "$core_b") || figures=",,,,,"
+        figures=$(timeout 30 "$driver" "./${engine}_adapter.so" "orders_${scenario}_s23_n1000000.bin" "${rate}000000" "$core_a" "$core_b") || figures=",,,,,,,,,"
         echo "$round,$engine,$scenario,$rate,$figures" >>"$out/open-loop.csv"
       done
     done

@@ -1,6 +1,7 @@
 //! The exchange as engine of a neutral benchmark with a C interface; README.md has the commands.
 
 mod abi;
+mod commands;
 #[cfg(not(feature = "own-ring"))]
 mod harness_queue;
 #[cfg(feature = "own-ring")]
@@ -12,17 +13,13 @@ mod report_words;
 mod ring;
 
 use abi::{CancelMessage, ModifyMessage, NewOrderMessage, Report, Transport};
-use exchange::{
-    CancelReason, Capacity, Command, Event, Events, Exchange, Instrument, NewOrder, Side, TimeInForce,
-};
+use exchange::{CancelReason, Capacity, Command, Event, Events, Exchange, Instrument, Side};
 #[cfg(not(feature = "own-ring"))]
 use harness_queue::Outlet;
 #[cfg(feature = "own-ring")]
 use own_ring::Outlet;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
-
-const OWNER: u32 = 1;
 
 /// The engine and the way of its reports.
 struct Adapter {
@@ -149,23 +146,8 @@ pub extern "C" fn engine_flush() {
 pub unsafe extern "C" fn engine_on_new_order(message: *const NewOrderMessage) {
     // SAFETY: promised by the caller.
     let message = unsafe { &*message };
-    let order = NewOrder {
-        id: message.order_id,
-        owner: OWNER,
-        side: side_of(message.side),
-        price: message.price_ticks,
-        quantity: u64::from(message.quantity),
-        time_in_force: if message.ioc == 0 {
-            TimeInForce::GoodTillCancel
-        } else {
-            TimeInForce::ImmediateOrCancel
-        },
-        ..NewOrder::default()
-    };
     let (sequence, quantity) = (message.sequence_number, message.quantity);
-    with_adapter(|adapter| {
-        adapter.apply(Command::New(order), sequence, quantity, report_type::CANCEL_REJECT)
-    });
+    with_adapter(|adapter| adapter.apply(message.into(), sequence, quantity, report_type::CANCEL_REJECT));
 }
 
 /// Cancels an order in the exchange for the benchmark's harness.
@@ -176,13 +158,12 @@ pub unsafe extern "C" fn engine_on_new_order(message: *const NewOrderMessage) {
 pub unsafe extern "C" fn engine_on_cancel(message: *const CancelMessage) {
     // SAFETY: promised by the caller.
     let message = unsafe { &*message };
-    let command = Command::Cancel { id: message.order_id, owner: OWNER };
-    with_adapter(|adapter| adapter.apply(command, message.sequence_number, 0, report_type::CANCEL_REJECT));
+    with_adapter(|adapter| {
+        adapter.apply(message.into(), message.sequence_number, 0, report_type::CANCEL_REJECT)
+    });
 }
 
-/// Modifies an order in the exchange for the benchmark's harness. Every modify of the benchmark is
-/// a new price or a larger quantity, which loses its priority in the exchange as the benchmark
-/// requires.
+/// Modifies an order in the exchange for the benchmark's harness.
 ///
 /// # Safety
 /// `message` is valid during the call.
@@ -190,13 +171,9 @@ pub unsafe extern "C" fn engine_on_cancel(message: *const CancelMessage) {
 pub unsafe extern "C" fn engine_on_modify(message: *const ModifyMessage) {
     // SAFETY: promised by the caller.
     let message = unsafe { &*message };
-    let command = Command::Replace {
-        id: message.order_id,
-        owner: OWNER,
-        price: message.new_price_ticks,
-        quantity: u64::from(message.new_quantity),
-    };
-    with_adapter(|adapter| adapter.apply(command, message.sequence_number, 0, report_type::MODIFY_REJECT));
+    with_adapter(|adapter| {
+        adapter.apply(message.into(), message.sequence_number, 0, report_type::MODIFY_REJECT)
+    });
 }
 
 /// Returns the best bid of the exchange's book in ticks; `i64::MIN` without bids.
