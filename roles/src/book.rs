@@ -41,8 +41,8 @@ const SEGMENT_BYTES: u64 = 4 << 20;
 const BYTES_AN_ORDER: u64 = 1 << 10;
 /// Number of waiting instructions at which a group commit is synced.
 const GROUP_RECORDS: u64 = 64;
-/// Maximum age of an instruction at which a group commit is synced. On a slow disk groups are larger
-/// all the same, because one sync waits for the previous one.
+/// Maximum age of an instruction at which a group commit is synced. On a slow disk groups are
+/// larger all the same, because one sync waits for the previous one.
 const GROUP_WITHIN: Duration = Duration::from_micros(100);
 
 pub(super) fn session(parts: &mut RoleContext<'_, '_>, context: &VenueContext) -> Result<SessionVenue> {

@@ -74,6 +74,38 @@ fn is_answer(line: &str) -> bool {
     ANSWERS.iter().any(|answer| line.starts_with(answer))
 }
 
+/// A wait for an answer. Time without a core extends it, up to [`MAX_WAIT`].
+struct Wait {
+    end: Instant,
+    last: Instant,
+    /// The process's time without a core when the wait was last extended.
+    waited: Duration,
+}
+
+impl Wait {
+    /// Time without a core that does not extend a wait.
+    const NEGLIGIBLE: Duration = Duration::from_millis(50);
+
+    fn new(now: Instant, patience: Duration, waited: Duration) -> Self {
+        Self { end: now + patience, last: now + patience + MAX_WAIT, waited }
+    }
+
+    /// Returns `true` if the wait is over, after it was extended by the process's time without a
+    /// core.
+    fn is_over(&mut self, now: Instant, waited: impl FnOnce() -> Duration) -> bool {
+        if now < self.end {
+            return false;
+        }
+        let waited = waited();
+        let since = waited.saturating_sub(self.waited);
+        if now >= self.last || since < Self::NEGLIGIBLE {
+            return true;
+        }
+        (self.end, self.waited) = (self.end + since, waited);
+        false
+    }
+}
+
 impl Process {
     /// Starts a child process that attaches an end of a transport. Returns its answer once it is
     /// attached: `ready`, or `refused` with the reason.
@@ -135,9 +167,7 @@ impl Process {
     }
 
     pub fn answer(&mut self, patience: Duration) -> Answer {
-        let mut end = Instant::now() + patience;
-        let last = end + MAX_WAIT;
-        let mut waited = self.waited();
+        let mut wait = Wait::new(Instant::now(), patience, self.waited());
         loop {
             if let Some(at) = self.rest.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.rest.drain(..=at).collect();
@@ -147,21 +177,13 @@ impl Process {
                 }
                 continue;
             }
-            let left = end.saturating_duration_since(Instant::now());
+            let left = wait.end.saturating_duration_since(Instant::now());
             let timeout = PollTimeout::try_from(left.as_millis() as i32).unwrap_or(PollTimeout::ZERO);
             let mut fds = [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)];
             match poll(&mut fds, timeout) {
-                Ok(0) if left.is_zero() || Instant::now() >= end => {
-                    // The time for which it waited for a core is not its fault.
-                    let now = self.waited();
-                    let is_over = Instant::now() >= last;
-                    if is_over || now.saturating_sub(waited) < Duration::from_millis(50) {
-                        HANGS.fetch_add(1, Ordering::Relaxed);
-                        return Answer::Hangs;
-                    }
-                    end += now.saturating_sub(waited);
-                    waited = now;
-                    continue;
+                Ok(0) if wait.is_over(Instant::now(), || self.waited()) => {
+                    HANGS.fetch_add(1, Ordering::Relaxed);
+                    return Answer::Hangs;
                 }
                 Ok(0) | Err(_) => continue,
                 Ok(_) => {}
@@ -227,5 +249,36 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the millisecond at which a wait of a second is over, looked at every 10 ms. `waited`:
+    /// the process's milliseconds without a core at a time.
+    fn over(waited: impl Fn(u64) -> u64) -> Option<u64> {
+        let start = Instant::now();
+        let mut wait = Wait::new(start, PATIENCE, Duration::from_millis(waited(0)));
+        (0..20_000).step_by(10).find(|at| {
+            wait.is_over(start + Duration::from_millis(*at), || Duration::from_millis(waited(*at)))
+        })
+    }
+
+    #[test]
+    fn hang_with_a_core_is_over_after_its_patience() {
+        assert_eq!(over(|_| 7), Some(1000));
+        assert_eq!(over(|at| 7 + at / 100), Some(1000), "a little time without a core does not count");
+    }
+
+    #[test]
+    fn time_without_a_core_extends_a_wait() {
+        assert_eq!(over(|at| at.min(600)), Some(1600));
+    }
+
+    #[test]
+    fn wait_without_a_core_is_bounded() {
+        assert_eq!(over(|at| at), Some(4000));
     }
 }

@@ -153,8 +153,8 @@ impl Supervisor<'_> {
     }
 
     /// Returns when a wait for progress was last extended: a thread was starved, or the handling of
-    /// a death advanced. The latter is no progress of its own: deaths that repeat would keep a run
-    /// that has stalled alive without end.
+    /// a death advanced. Neither counts as progress: repeated deaths would keep a stalled run alive
+    /// without end.
     fn last_extension(&self) -> u64 {
         self.ns(self.liveness.last_starved().max(self.containment.last_step()))
     }

@@ -142,8 +142,8 @@ fn unsent_orders_are_reported_with_remedy() {
     assert_eq!(unsent_orders(4000), (0, None));
 }
 
-/// The engine's restarts are no progress of the run, so it ends after six limits all the same, which
-/// takes half a minute: `BULKHEAD_SLOW=1` only.
+/// Restarts of the engine do not count as progress, so the run ends after six limits, half a
+/// minute: `BULKHEAD_SLOW=1` only.
 #[test]
 fn blocked_run_ends_while_its_engine_is_killed_repeatedly() {
     if !slow() {
