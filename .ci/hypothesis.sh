@@ -31,7 +31,7 @@ examples=${EXAMPLES:-10000}
 EXAMPLES=$examples run
 echo "$examples examples: the library does what the model does"
 for broken in changes keeps; do
-  if BROKEN=$broken EXAMPLES=500 run >"$venv.log" 2>&1; then echo "A LIBRARY THAT $broken WAS NOT FOUND"; exit 1; fi
+  if BROKEN=$broken EXAMPLES=5000 run >"$venv.log" 2>&1; then echo "A LIBRARY THAT $broken WAS NOT FOUND"; exit 1; fi
   grep -q AssertionError "$venv.log" || { cat "$venv.log"; exit 1; }
   echo "a library that $broken is found"
 done
