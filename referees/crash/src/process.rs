@@ -256,8 +256,8 @@ impl Drop for Process {
 mod tests {
     use super::*;
 
-    /// Returns the millisecond at which a wait of a second is over, looked at every 10 ms. `waited`:
-    /// the process's milliseconds without a core at a time.
+    /// Returns the millisecond at which a wait of a second is over, if it is checked every 10 ms.
+    /// `waited`: the process's milliseconds without a core until then.
     fn over(waited: impl Fn(u64) -> u64) -> Option<u64> {
         let start = Instant::now();
         let mut wait = Wait::new(start, PATIENCE, Duration::from_millis(waited(0)));

@@ -7,14 +7,14 @@
 //! until it was drained, so what waits for a busy engine is counted. The first tenth of the messages
 //! is the warm-up.
 //!
-//! A host that stops a virtual core decides every high quantile of a whole run. So the quantiles are
-//! also taken of each [`WINDOW`] messages, and the window in the middle counts: a stop of the host
-//! spoils the windows that it lasts, and those in which the engine catches up; half of all windows
-//! would have to be spoilt.
+//! A host that stops a virtual core decides every high quantile of a whole run. So the quantiles
+//! are also taken of each [`WINDOW`] messages, and the window in the middle counts. A stop spoils
+//! the windows that it lasts, and those in which the engine catches up. The one in the middle is
+//! free of it unless that is half of all windows.
 //!
-//! One line of comma-separated values, times in nanoseconds: p50, p99, p99.9 and the greatest time of
-//! the whole run, messages a second that were reached, reports measured, the medians over the windows
-//! of their p50, p99 and p99.9, and the windows whose p99 is above ten times its median.
+//! One line of comma-separated values, times in nanoseconds: p50, p99, p99.9 and the greatest time
+//! of the whole run, messages a second that were reached, reports measured, the medians over the
+//! windows of their p50, p99 and p99.9, and the windows whose p99 is above ten times its median.
 
 #[path = "../abi.rs"]
 mod abi;
