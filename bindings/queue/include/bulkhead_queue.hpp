@@ -93,7 +93,7 @@ private:
     detail::Handle<bhq_sender> sender_;
 };
 
-/* A message that was taken, and keeps its slots until release(). Destroyed without it, the message
+/* A message that was taken, and keeps its slot until release(). Destroyed without it, the message
  * is taken again. It is destroyed before its receiver. */
 template <typename T>
 class Taken {
@@ -150,7 +150,7 @@ public:
         return message;
     }
 
-    /* Takes the next message and keeps its slots: at least once. See bhq_take. */
+    /* Takes the next message and keeps its slot: at least once. See bhq_take. */
     template <typename Rep = std::int64_t, typename Period = std::nano>
     [[nodiscard]] std::optional<Taken<T>> take(std::chrono::duration<Rep, Period> timeout = {}) {
         static_assert(alignof(T) <= 8, "a message that is taken is aligned to 8 bytes: use pop");

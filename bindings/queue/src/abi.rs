@@ -490,7 +490,7 @@ pub unsafe extern "C" fn bhq_take(
 /// Frees the slots of the message that was taken, which has been used and is not taken again.
 ///
 /// Returns BHQ_OK, BHQ_NOT_TAKEN or BHQ_NULL. Release: what this thread did with the message comes
-/// before its slots are reused.
+/// before its slot is reused.
 ///
 /// # Safety
 /// `receiver` is null or a handle.

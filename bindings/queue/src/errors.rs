@@ -62,7 +62,7 @@ const fn code_of_queue(error: &QueueError) -> i32 {
     match error {
         QueueError::Name(_) => BHQ_BAD_NAME,
         QueueError::Producers(_) => BHQ_BAD_PRODUCERS,
-        QueueError::Capacity(_) | QueueError::TooManySlots { .. } => BHQ_BAD_CAPACITY,
+        QueueError::Capacity(_) => BHQ_BAD_CAPACITY,
         QueueError::MessageBytes(_) | QueueError::MessageSize { .. } => BHQ_BAD_SIZE,
         QueueError::NotFound(_) => BHQ_NOT_FOUND,
         QueueError::Producer { .. } => BHQ_BAD_INDEX,

@@ -6,7 +6,7 @@ use super::byte_sender::ByteSender;
 use super::descriptor::{self, EndState, QueueEnd};
 use super::error::{MAX_SLOTS, QueueError};
 use super::liveness::{ProducerState, producer_state, producer_states};
-use super::payload::{self, MAX_MESSAGE_BYTES};
+use super::payload::MAX_MESSAGE_BYTES;
 use super::technique_queue::Queue;
 use super::waking_mux::WakingMux;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -80,7 +80,7 @@ impl ByteQueue {
         capacity: u32,
         message_bytes: usize,
     ) -> Result<Self, QueueError> {
-        let slots = ring_slots(capacity, message_bytes)?;
+        let slots = ring_slots(capacity)?;
         let queue = Queue::create_typed(name, producers, slots, to_word(message_bytes))?;
         Ok(Self { queue, message_bytes })
     }
@@ -90,7 +90,7 @@ impl ByteQueue {
         capacity: u32,
         message_bytes: usize,
     ) -> Result<Self, QueueError> {
-        let slots = ring_slots(capacity, message_bytes)?;
+        let slots = ring_slots(capacity)?;
         let queue = Queue::create_sealed(producers, slots, to_word(message_bytes))?;
         Ok(Self { queue, message_bytes })
     }
@@ -294,9 +294,7 @@ fn from_word(word: u64) -> usize {
 }
 
 /// Returns the number of slots of a ring for `capacity` messages.
-pub(super) fn ring_slots(capacity: u32, message_bytes: usize) -> Result<u32, QueueError> {
-    let slots = payload::slot_count(message_bytes);
-    let total = (u64::from(capacity.max(2)) * slots as u64).next_power_of_two();
-    let too_many = QueueError::TooManySlots { capacity, message_bytes, slots };
-    u32::try_from(total).ok().filter(|total| *total <= MAX_SLOTS).ok_or(too_many)
+fn ring_slots(capacity: u32) -> Result<u32, QueueError> {
+    let slots = capacity.max(2).checked_next_power_of_two();
+    slots.filter(|slots| *slots <= MAX_SLOTS).ok_or(QueueError::Capacity(capacity))
 }

@@ -3,12 +3,13 @@
 use super::descriptor::{self, AttachedEnd, EndState, QueueEnd};
 use super::error::{ByteError, ProducerFault, QueueError};
 use super::liveness::{ProducerState, producer_state, producer_states};
-use super::payload::{self, Partial};
+use super::overflow::OverflowReader;
+use super::payload::{SLOT_BYTES, copy_from_slot};
 use super::technique_queue::Queue;
 use super::wake::{MAX_WAIT, Waiter};
 use super::waking_mux::WakingMux;
 use crate::ring::spsc_mux::Mux;
-use crate::ring::{Consumer as _, Link, MESSAGE_WORDS, Message as Slot};
+use crate::ring::{Consumer as _, Link, Message as Slot};
 use core::time::Duration;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -22,10 +23,10 @@ pub struct ByteReceiver {
     queue: Queue<WakingMux>,
     waiter: Waiter,
     message_bytes: usize,
-    /// Incomplete messages of several slots, by producer; empty for messages of one slot.
-    partial: Vec<Partial>,
-    /// Copy of the message that was taken, if it is of one slot.
-    taken_slot: Slot,
+    /// By producer; empty if the messages fit into slots.
+    overflows: Vec<OverflowReader>,
+    /// Copy of the message that was taken last with [`ByteReceiver::take`].
+    taken: Vec<u64>,
     /// A message was taken with [`ByteReceiver::take`], and neither released nor put back.
     has_taken: bool,
     last_producer: usize,
@@ -47,17 +48,15 @@ impl ByteReceiver {
                 mux.forget(index);
             }
         }
-        let is_large = payload::slot_count(message_bytes) > 1;
-        let partial = 0..if is_large { queue.producers() } else { 0 };
-        let partial = partial.map(|_| Partial::new(message_bytes)).collect();
+        let overflows = OverflowReader::attach(&queue.spec, message_bytes, &mut queue.attached)?;
         let end = AttachedEnd::resume(&queue.words, QueueEnd::Consumer, lock);
         Ok(Self {
             mux,
             queue,
             waiter,
             message_bytes,
-            partial,
-            taken_slot: [0; MESSAGE_WORDS],
+            overflows,
+            taken: vec![0; message_bytes.div_ceil(8)],
             has_taken: false,
             last_producer: 0,
             end,
@@ -94,7 +93,7 @@ impl ByteReceiver {
         Ok(popped?.is_some())
     }
 
-    /// Takes the next message as [`Receiver::take`](super::Receiver::take) does. It keeps its slots
+    /// Takes the next message as [`Receiver::take`](super::Receiver::take) does. It keeps its slot
     /// until [`ByteReceiver::release`] or [`ByteReceiver::put_back`], before which no other message
     /// can be taken. `None`: there is none now.
     ///
@@ -130,10 +129,10 @@ impl ByteReceiver {
         Ok(taken?.is_some())
     }
 
-    /// Frees the slots of the message that was taken, which is not taken again. Returns `false` if
+    /// Frees the slot of the message that was taken, which is not taken again. Returns `false` if
     /// there was none.
     ///
-    /// Release: everything that this thread did with the message comes before its slots are reused.
+    /// Release: everything that this thread did with the message comes before its slot is reused.
     #[inline]
     pub fn release(&mut self) -> bool {
         let has_taken = core::mem::take(&mut self.has_taken);
@@ -148,7 +147,7 @@ impl ByteReceiver {
     pub fn put_back(&mut self) -> bool {
         let has_taken = core::mem::take(&mut self.has_taken);
         if has_taken {
-            self.mux.rewind(payload::slot_count(self.message_bytes) as u64);
+            self.mux.rewind(1);
         }
         has_taken
     }
@@ -163,93 +162,66 @@ impl ByteReceiver {
 
     #[inline(always)]
     fn pop_checked(&mut self, message: &mut [u8]) -> Result<bool, ProducerFault> {
-        let popped = if payload::slot_count(message.len()) == 1 {
-            self.waiter.disarm();
-            let popped = self.next_slot::<true>();
-            let popped = popped.map(|(producer, slot)| (producer, payload::copy_from_slot(slot, message)));
-            self.message_or_fault(popped)
-        } else {
-            self.next_message::<true, _>(message.len(), |found| message.copy_from_slice(found))
-        };
+        let popped = self.next_message::<true, _>(message.len(), |found| found.copy_to(message));
         Ok(popped?.is_some())
     }
 
     #[inline(always)]
     fn take_checked(&mut self) -> Result<bool, ProducerFault> {
-        let bytes = self.message_bytes;
-        if payload::slot_count(bytes) > 1 {
-            // The message stays where its parts were collected.
-            return Ok(self.next_message::<false, _>(bytes, |_| ())?.is_some());
-        }
-        let mut slot = [0; MESSAGE_WORDS];
-        let taken = self.next_slot::<false>().map(|(producer, found)| {
-            slot = found;
-            (producer, ())
-        });
-        let is_taken = self.message_or_fault(taken)?.is_some();
-        self.taken_slot = slot;
-        Ok(is_taken)
+        let (bytes, mut taken) = (self.message_bytes, core::mem::take(&mut self.taken));
+        let copy = |found: FoundMessage<'_>| found.copy_to(&mut taken.as_mut_bytes()[..bytes]);
+        let is_taken = self.next_message::<false, _>(bytes, copy).map(|copied| copied.is_some());
+        self.taken = taken;
+        is_taken
     }
 
     #[inline]
     fn taken_bytes(&self) -> &[u8] {
-        match self.partial.get(self.last_producer) {
-            Some(partial) => partial.message(),
-            None => &self.taken_slot.as_bytes()[..self.message_bytes],
-        }
+        &self.taken.as_bytes()[..self.message_bytes]
     }
 
-    #[inline(always)]
-    fn next_slot<const RELEASES: bool>(&mut self) -> Option<(Option<usize>, Slot)> {
-        if RELEASES { self.mux.try_pop() } else { self.mux.take() }
-    }
-
-    /// Passes the next message to `read`. Its slots are freed if `RELEASES`. `bytes` is the size of
+    /// Passes the next message to `read`. Its slot is freed if `RELEASES`. `bytes` is the size of
     /// the queue's messages; a constant one leaves one of the two ways.
     #[inline(always)]
     pub(super) fn next_message<const RELEASES: bool, R>(
         &mut self,
         bytes: usize,
-        read: impl FnOnce(&[u8]) -> R,
+        read: impl FnOnce(FoundMessage<'_>) -> R,
     ) -> Result<Option<R>, ProducerFault> {
         self.waiter.disarm();
-        let taken = if payload::slot_count(bytes) == 1 {
-            self.next_slot::<RELEASES>().map(|(producer, slot)| (producer, read(&slot.as_bytes()[..bytes])))
+        let taken = if bytes <= SLOT_BYTES {
+            let next = if RELEASES { self.mux.try_pop() } else { self.mux.take() };
+            next.map(|(producer, slot)| (producer, read(FoundMessage { slot, overflow: None })))
         } else {
-            self.read_parts::<RELEASES, R>(read)
+            self.next_long::<RELEASES, R>(read)
         };
         self.message_or_fault(taken)
     }
 
     #[inline]
-    fn read_parts<const RELEASES: bool, R>(
+    fn next_long<const RELEASES: bool, R>(
         &mut self,
-        read: impl FnOnce(&[u8]) -> R,
+        read: impl FnOnce(FoundMessage<'_>) -> R,
     ) -> Option<(Option<usize>, R)> {
-        let producer = self.take_parts()?;
-        let message = self.partial.get(producer.unwrap_or_default())?.message();
-        let message = read(message);
+        let Some((producer, slot)) = self.mux.take() else {
+            self.prefetch_next();
+            return None;
+        };
+        let overflow = self.overflows.get(producer.unwrap_or_default()).zip(self.mux.taken_position());
+        let message = read(FoundMessage { slot, overflow });
         if RELEASES {
-            // All slots at once: a receiver that crashes before leaves the whole message.
             self.mux.release();
         }
         Some((producer, message))
     }
 
-    /// Takes all slots of the next large message, without freeing them.
+    /// Fetches what will be needed if the next message is of the last one's producer.
     #[inline]
-    fn take_parts(&mut self) -> Option<Option<usize>> {
-        loop {
-            let (producer, slot) = self.mux.take()?;
-            let partial = self.partial.get_mut(producer.unwrap_or_default())?;
-            let mut is_whole = partial.add(&slot);
-            // The other slots are mostly there already, in the same ring.
-            while !is_whole && let Some(slot) = self.mux.take_more() {
-                is_whole = partial.add(&slot);
-            }
-            if is_whole {
-                return Some(producer);
-            }
+    fn prefetch_next(&self) {
+        if let (Some(overflow), Some(last)) =
+            (self.overflows.get(self.last_producer), self.mux.taken_position())
+        {
+            overflow.prefetch(last + 1);
         }
     }
 
@@ -371,10 +343,28 @@ impl ByteReceiver {
         // Before the ring is renewed: a successor of this receiver must not read it again.
         descriptor::retire_end(&self.queue.words, index);
         self.mux.retire(index);
-        if let Some(partial) = self.partial.get_mut(index) {
-            partial.clear();
-        }
         Ok(Some(lock))
+    }
+}
+
+/// A message that was taken, and is still where its sender wrote it if it is a long one.
+pub(super) struct FoundMessage<'a> {
+    slot: Slot,
+    /// The rest of a long message, and its position there.
+    overflow: Option<(&'a OverflowReader, u64)>,
+}
+
+impl FoundMessage<'_> {
+    /// Copies a message of the size of `message`.
+    #[inline(always)]
+    pub(super) fn copy_to(self, message: &mut [u8]) {
+        match (message.split_at_mut_checked(SLOT_BYTES), self.overflow) {
+            (Some((first, rest)), Some((overflow, position))) => {
+                copy_from_slot(self.slot, first);
+                overflow.read(position, rest);
+            }
+            _ => copy_from_slot(self.slot, message),
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::descriptor::{AttachedEnd, QueueEnd};
 use super::error::{ByteError, QueueError};
-use super::payload;
+use super::overflow::OverflowWriter;
+use super::payload::{SLOT_BYTES, to_slot};
 use super::technique_queue::Queue;
 use super::wake::Waker;
 use super::waking_mux::WakingMux;
@@ -15,6 +16,8 @@ use std::fs::File;
 /// arrive.
 pub struct ByteSender {
     ring: SpscMuxProducer,
+    /// `None` if the messages fit into slots.
+    overflow: Option<OverflowWriter>,
     waker: Waker,
     index: usize,
     message_bytes: usize,
@@ -33,8 +36,9 @@ impl ByteSender {
         let waker = Waker::attach(&mut queue.attached, fifo)?;
         // It continues after what is there.
         let ring = WakingMux::producer(&queue.spec, index, &mut queue.attached)?;
+        let overflow = OverflowWriter::attach(&queue.spec, index, message_bytes, &mut queue.attached)?;
         let end = AttachedEnd::resume(&queue.words, QueueEnd::Producer(index), lock);
-        Ok(Self { ring, waker, index, message_bytes, end })
+        Ok(Self { ring, overflow, waker, index, message_bytes, end })
     }
 
     /// Puts a message into the queue as [`Sender::push`](super::Sender::push) does.
@@ -54,23 +58,30 @@ impl ByteSender {
     /// ways.
     #[inline(always)]
     pub(super) fn push_checked(&mut self, message: &[u8]) -> Result<(), Full> {
-        if payload::slot_count(message.len()) == 1 {
-            self.ring.try_push(&payload::to_slot(message))?;
+        if message.len() <= SLOT_BYTES {
+            self.ring.try_push(&to_slot(message))?;
         } else {
-            self.push_parts(message)?;
+            self.push_long(message)?;
         }
         self.waker.wake();
         Ok(())
     }
 
     #[inline]
-    fn push_parts(&mut self, message: &[u8]) -> Result<(), Full> {
-        let ring = &mut self.ring.0;
-        if !ring.has_room_for(payload::slot_count(message.len()) as u64) {
+    fn push_long(&mut self, message: &[u8]) -> Result<(), Full> {
+        self.write_overflow(message)?;
+        // There is room for it, which only this end takes.
+        self.ring.try_push(&to_slot(&message[..SLOT_BYTES]))
+    }
+
+    /// Writes what the slot of the next message has no room for, which nothing shows yet.
+    #[inline]
+    pub(super) fn write_overflow(&mut self, message: &[u8]) -> Result<(), Full> {
+        let (ring, Some(overflow)) = (&mut self.ring.0, &self.overflow) else { return Err(Full) };
+        if !ring.has_room() {
             return Err(Full);
         }
-        // There is space for all of them, and only this end takes it.
-        ring.try_push_iter(payload::split_into_slots(message));
+        overflow.write(ring.published(), &message[SLOT_BYTES..]);
         Ok(())
     }
 
@@ -83,13 +94,6 @@ impl ByteSender {
     #[cfg(test)]
     pub(super) fn abandon(mut self) {
         self.end.abandon();
-    }
-
-    /// Pushes the first parts of a large message, as a sender does that is killed in the middle.
-    #[cfg(test)]
-    pub(super) fn push_first_parts(&mut self, message: &[u8], count: usize) {
-        let slots: Vec<_> = payload::split_into_slots(message).take(count).collect();
-        assert_eq!(self.ring.0.try_push_many(&slots), count);
     }
 
     /// Returns `true` if the receiver has taken everything.

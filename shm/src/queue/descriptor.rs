@@ -16,6 +16,7 @@
 //! write it, so each handle keeps what it read when it was made, and [`QueueDescriptor::write`]
 //! restores the segment from that.
 
+use super::payload::SLOT_BYTES;
 use crate::attached::Peers;
 use crate::memory::header::{HEADER_WORDS, run_hash};
 use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind};
@@ -36,6 +37,7 @@ pub(super) const KIND: SegmentKind = SegmentKind::new(
         ("consumer", CONSUMER),
         ("ends", ENDS),
         ("file", FILE_WORDS),
+        ("slot-bytes", SLOT_BYTES),
     ],
 );
 const PRODUCERS: usize = HEADER_WORDS;

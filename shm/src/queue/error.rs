@@ -22,23 +22,9 @@ pub enum QueueError {
     /// The number of producers is out of range.
     #[error("invalid number of producers {0}: use 1 to {MAX_PRODUCERS}")]
     Producers(usize),
-    /// The capacity is out of range or not a power of two, which most techniques need.
+    /// The capacity is out of range, or not a power of two, to which a typed queue rounds it up.
     #[error("invalid capacity {0}: use a power of two from 2 to {MAX_SLOTS}")]
     Capacity(u32),
-    /// A typed queue of that capacity would have more slots than a ring can have.
-    #[error(
-        "invalid capacity {capacity}: a message of {message_bytes} bytes takes {slots} slots, and a ring has at most {MAX_SLOTS}; \
-         use at most {}",
-        MAX_SLOTS as usize / .slots
-    )]
-    TooManySlots {
-        /// The number of messages that was requested.
-        capacity: u32,
-        /// Size of a message in bytes.
-        message_bytes: usize,
-        /// Number of slots that a message takes.
-        slots: usize,
-    },
     /// The size of a message is out of range.
     #[error("invalid message size {0}: use 1 to {MAX_MESSAGE_BYTES} bytes")]
     MessageBytes(usize),

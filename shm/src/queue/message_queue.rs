@@ -14,14 +14,13 @@ pub const MPSC_PRODUCERS: usize = 16;
 
 /// Creates a queue of one producer and one consumer under a name.
 ///
-/// `capacity` is the number of messages, at least; it is rounded up to a power of two of slots. A
-/// message of up to 56 bytes is one slot, a larger one a slot for every 48 bytes; a queue has at
-/// most 33,554,432 slots for each producer.
+/// `capacity` is the number of messages; it is rounded up to a power of two, and at most 33,554,432
+/// for each producer. A message takes a cache line, and what it has above 56 bytes is next to it.
 /// Leftovers of a crashed creator are removed first. Dropping the returned handle removes the
 /// name; attached ends keep their memory.
 ///
 /// # Errors
-/// [`QueueError::Name`]; [`QueueError::TooManySlots`]; [`QueueError::Living`]: a live process has a
+/// [`QueueError::Name`]; [`QueueError::Capacity`]; [`QueueError::Living`]: a live process has a
 /// queue of that name; [`QueueError::NoSpace`]. Nothing is left behind then.
 pub fn spsc<T: Message>(name: &str, capacity: u32) -> Result<MessageQueue<T>, QueueError> {
     mpsc_of(name, 1, capacity)

@@ -20,9 +20,9 @@
 //! - **Messages** are values of a type that is [`Message`]: plain data of up to 64 KiB. A message
 //!   whose push has returned `Ok` arrives once, whole, and in the order of its producer's pushes;
 //!   messages of different producers are not ordered.
-//! - **At most once or at least once, if the receiver crashes.** [`Receiver::pop`] frees the slots
+//! - **At most once or at least once, if the receiver crashes.** [`Receiver::pop`] frees the slot
 //!   of a message before it returns it: a receiver that is killed then loses that one message.
-//!   [`Receiver::take`] keeps them until [`TakenMessage::release`]: nothing is lost, and a receiver
+//!   [`Receiver::take`] keeps it until [`TakenMessage::release`]: nothing is lost, and a receiver
 //!   that is killed after it has used a message and before it has released it doubles that one.
 //! - **Nothing blocks**, allocates or panics in [`Sender::push`], [`Receiver::pop`] or
 //!   [`Receiver::take`], whatever the peers wrote.
@@ -118,6 +118,7 @@ mod leftovers;
 mod liveness;
 mod message_queue;
 mod names;
+mod overflow;
 mod payload;
 mod receiver;
 mod sealed_memory;

@@ -28,7 +28,7 @@ impl<T: Message> Receiver<T> {
     /// Takes the next message, or returns `None` if there is none now. Never blocks. Messages of
     /// one producer arrive in order; those of different producers are not ordered.
     ///
-    /// **At most once:** the message's slots are freed before this returns. A receiver that is
+    /// **At most once:** the message's slot is freed before this returns. A receiver that is
     /// killed after that and before it has used the message loses it. See [`Receiver::take`].
     ///
     /// Acquire: sees everything that the sender did before its push.
@@ -41,7 +41,7 @@ impl<T: Message> Receiver<T> {
         next::<true, T>(&mut self.receiver)
     }
 
-    /// Takes the next message as [`Receiver::pop`] does, and keeps its slots until
+    /// Takes the next message as [`Receiver::pop`] does, and keeps its slot until
     /// [`TakenMessage::release`].
     ///
     /// **At least once:** a message that was not released is taken again, by this receiver if the
@@ -144,8 +144,10 @@ impl<T: Message> Receiver<T> {
 
 #[inline(always)]
 fn next<const RELEASES: bool, T: Message>(receiver: &mut ByteReceiver) -> Result<Option<T>, ProducerFault> {
-    receiver.next_message::<RELEASES, T>(size_of::<T>(), |bytes| {
-        T::read_from_bytes(bytes).expect("the size is that of the type")
+    receiver.next_message::<RELEASES, T>(size_of::<T>(), |found| {
+        let mut message = T::new_zeroed();
+        found.copy_to(message.as_mut_bytes());
+        message
     })
 }
 

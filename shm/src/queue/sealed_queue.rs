@@ -13,7 +13,7 @@
 use super::descriptor::{self, QueueDescriptor};
 use super::error::QueueError;
 use super::sealed_memory::{MEMORY, SEALED, SealedMemory, os};
-use super::technique_queue::{Queue, check_descriptor, describe, link_spec};
+use super::technique_queue::{self, Queue, check_descriptor, describe, link_spec};
 use super::wake;
 use crate::memory::header::HEADER_WORDS;
 use crate::memory::sealed::{is_size_sealed, seal_size};
@@ -39,7 +39,7 @@ fn header_error(source: HeaderError) -> QueueError {
 fn layout<T: Link>(descriptor: &QueueDescriptor, capacity: u32) -> (Vec<(SegmentSpec, usize)>, usize) {
     let mut end = descriptor.segment_words();
     let mut segments = Vec::new();
-    for spec in T::segments(&link_spec(descriptor.producers, capacity)) {
+    for spec in technique_queue::segments::<T>(&link_spec(descriptor.producers, capacity), descriptor) {
         if matches!(spec.place, SegmentPlace::Memory | SegmentPlace::Reserve) {
             let start = end.next_multiple_of(ALIGNMENT_WORDS);
             end = start + spec.words;

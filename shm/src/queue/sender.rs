@@ -36,10 +36,10 @@ impl<T: Message> Sender<T> {
         self.sender.abandon();
     }
 
-    /// Pushes the first parts of a large message, as a sender does that is killed in the middle.
+    /// Pushes a message halfway, as a sender does that is killed before it publishes the slot.
     #[cfg(test)]
-    pub(super) fn push_first_parts(&mut self, message: &T, count: usize) {
-        self.sender.push_first_parts(message.as_bytes(), count);
+    pub(super) fn push_half(&mut self, message: &T) {
+        self.sender.write_overflow(message.as_bytes()).expect("there is room");
     }
 
     /// Returns `true` if the receiver has taken everything.

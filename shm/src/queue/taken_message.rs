@@ -1,14 +1,14 @@
 //! A message that its receiver has taken and not yet released.
 
 use super::byte_receiver::ByteReceiver;
-use super::payload::{self, Message};
+use super::payload::Message;
 use crate::ring::Consumer as _;
 use core::ops::Deref;
 
-/// A message that was taken and still has its slots in the queue: see
+/// A message that was taken and still has its slot in the queue: see
 /// [`Receiver::take`](super::Receiver::take).
 ///
-/// [`TakenMessage::release`] frees them. Dropped without it, the message is the next one of its
+/// [`TakenMessage::release`] frees it. Dropped without it, the message is the next one of its
 /// producer again; messages of other producers may come first. If the process dies first, the
 /// receiver's successor takes it.
 #[must_use = "a message that is dropped without `release` is taken again"]
@@ -24,9 +24,9 @@ impl<'a, T: Message> TakenMessage<'a, T> {
         Self { receiver, message, is_released: false }
     }
 
-    /// Frees the message's slots for its sender: it has been used, and is not taken again.
+    /// Frees the message's slot for its sender: it has been used, and is not taken again.
     ///
-    /// Release: everything that this thread did with the message comes before its slots are reused.
+    /// Release: everything that this thread did with the message comes before its slot is reused.
     #[inline]
     pub fn release(mut self) {
         self.receiver.mux.release();
@@ -52,7 +52,7 @@ impl<T: Message> Drop for TakenMessage<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if !self.is_released {
-            self.receiver.mux.rewind(const { payload::slot_count(size_of::<T>()) as u64 });
+            self.receiver.mux.rewind(1);
         }
     }
 }

@@ -4,6 +4,7 @@ use super::descriptor::{self, AttachedPeers, DESCRIPTOR, ListedFile, QueueDescri
 use super::error::{MAX_PRODUCERS, MAX_SLOTS, QueueError};
 use super::leftovers::remove;
 use super::names::{check_name, segment_name};
+use super::overflow;
 use super::sealed_memory::{SEALED, SealedMemory};
 use super::wake::{self, FIFO};
 use crate::attached::{Access, Attached, Peers, Source};
@@ -106,6 +107,13 @@ fn other_technique<T: Link>(name: &str) -> QueueError {
     QueueError::Technique { name: name.into(), technique: T::INFO.name }
 }
 
+/// Specifies all segments of a queue but its descriptor.
+pub(super) fn segments<T: Link>(link: &LinkSpec, descriptor: &QueueDescriptor) -> Vec<SegmentSpec> {
+    // Not more than a queue has if a peer scribbled on it: then no message has overflow.
+    let message_bytes = usize::try_from(descriptor.message_bytes).unwrap_or(0);
+    T::segments(link).into_iter().chain(overflow::segments(link, message_bytes)).collect()
+}
+
 pub(super) const fn link_spec(producers: usize, capacity: u32) -> LinkSpec<'static> {
     LinkSpec { name: "queue", producers, capacity }
 }
@@ -144,7 +152,7 @@ impl<T: Link> Queue<T> {
         let words = Region::heap(descriptor.segment_words()).words();
         descriptor.write(&words);
         let mut queue = Self::new("heap", capacity, descriptor, words);
-        for spec in T::segments(&queue.spec) {
+        for spec in segments::<T>(&queue.spec, &queue.descriptor) {
             let region = Region::heap(spec.words);
             queue.descriptor.header(&spec).write(&region.words());
             queue.attached.adopt(&spec.name, region);
@@ -175,7 +183,7 @@ impl<T: Link> Queue<T> {
         }
         let mut descriptor = describe::<T>(name, producers, capacity)?;
         descriptor.message_bytes = message_bytes;
-        let segments = T::segments(&link_spec(producers, capacity));
+        let segments = segments::<T>(&link_spec(producers, capacity), &descriptor);
         descriptor.files = segments.iter().map(ListedFile::new).collect();
         if let Err(living @ QueueError::Living(_)) = remove(name) {
             return Err(living);
@@ -361,7 +369,7 @@ impl<T: Link> Queue<T> {
         if !consumer.retire(index) {
             return Ok(false);
         }
-        for spec in T::segments(&self.spec) {
+        for spec in segments::<T>(&self.spec, &self.descriptor) {
             if !matches!(spec.place, SegmentPlace::Memory | SegmentPlace::Reserve) {
                 continue;
             }

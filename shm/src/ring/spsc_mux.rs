@@ -84,12 +84,10 @@ impl Mux {
         message.map(|message| (Some(producer), message))
     }
 
-    /// Takes the next message of the ring of the one that was taken last, without a scan. A fault
-    /// there is found by the next scan.
-    #[inline]
-    pub fn take_more(&mut self) -> Option<Message> {
-        let (_, ring) = self.rings.get_mut(self.last_taken)?;
-        ring.take_or(&mut None)
+    /// Returns the position in its ring of the message that was taken last and not released yet.
+    #[inline(always)]
+    pub fn taken_position(&self) -> Option<u64> {
+        self.rings.get(self.last_taken)?.1.taken().checked_sub(1)
     }
 
     #[cold]
@@ -135,10 +133,12 @@ impl super::Consumer for Mux {
         self.next_message::<true>()
     }
 
+    #[inline(always)]
     fn take(&mut self) -> Option<(Option<usize>, Message)> {
         self.next_message::<false>()
     }
 
+    #[inline(always)]
     fn release(&mut self) {
         // Absent if the ring was taken out of the scan since.
         if let Some((_, ring)) = self.rings.get_mut(self.last_taken) {
@@ -340,16 +340,17 @@ mod tests {
     }
 
     #[test]
-    fn more_is_taken_from_same_ring_only() {
+    fn taken_messages_have_the_position_in_their_ring() {
         let rings = (0..2).map(|_| spsc::heap_ring::<MESSAGE_WORDS>(8));
         let (mut producers, consumers): (Vec<_>, Vec<_>) = rings.unzip();
         let mut mux = Mux::new(consumers);
         producers[0].try_push_many(&[[1; MESSAGE_WORDS], [2; MESSAGE_WORDS]]);
         producers[1].try_push(&[3; MESSAGE_WORDS]).unwrap();
-        assert_eq!(mux.take(), Some((Some(0), [1; MESSAGE_WORDS])));
-        assert_eq!([mux.take_more(), mux.take_more()], [Some([2; MESSAGE_WORDS]), None]);
-        assert_eq!(mux.take(), Some((Some(1), [3; MESSAGE_WORDS])));
-        assert_eq!(mux.take_more(), None);
+        let mut take = || mux.take().map(|(producer, _)| (producer, mux.taken_position()));
+        assert_eq!(take(), Some((Some(0), Some(0))));
+        assert_eq!(take(), Some((Some(1), Some(0))));
+        assert_eq!(take(), Some((Some(0), Some(1))));
+        assert_eq!(take(), None);
     }
 
     #[test]
