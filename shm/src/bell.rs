@@ -49,6 +49,9 @@ pub const KIND: SegmentKind =
 /// The lowest bit of a flag: the listener is asleep, or about to be.
 const SLEEPING: u64 = 1;
 
+/// The flag of a doorbell whose listener has never announced a sleep.
+pub(crate) const NEVER_ARMED: u64 = 0;
+
 /// Returns `true` if the value of a doorbell's flag means that its listener sleeps or is about to.
 pub(crate) const fn is_armed(flag: u64) -> bool {
     flag & SLEEPING != 0

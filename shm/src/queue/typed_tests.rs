@@ -301,3 +301,39 @@ fn descriptor_is_readable_once_a_message_is_pushed() {
         assert_eq!(receiver.pop(), Ok(Some(n)));
     }
 }
+
+/// A push at the same time as a queue's first wait wakes the receiver, or is seen before the wait.
+/// Only the first wait of a queue differs from all others, so each queue is new. Without the pause
+/// in that wait about every third run finds a push that wakes nobody.
+#[test]
+fn push_during_the_first_wait_of_a_queue_is_seen() {
+    use crate::sync::AtomicU64;
+    use std::os::fd::AsRawFd as _;
+    let started = AtomicU64::new(0);
+    // Both begin at once, after turns that differ by up to 100.
+    let start_together = |n: u64, turns: u64| {
+        started.fetch_add(1, Ordering::SeqCst);
+        while started.load(Ordering::SeqCst) < 2 * (n + 1) {
+            core::hint::spin_loop();
+        }
+        (0..turns).for_each(|turn| _ = core::hint::black_box(turn));
+    };
+    for n in 0..5_000 {
+        let mut queue = sealed::<u64>(1, 2).unwrap();
+        let (mut receiver, mut sender) = (queue.receiver().unwrap(), queue.sender().unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                start_together(n, n % 200);
+                sender.push(&n).unwrap();
+            });
+            start_together(n, 100);
+            if receiver.prepare_wait() {
+                let mut polled = libc::pollfd { fd: receiver.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+                // SAFETY: one entry, which is ours and outlives the call.
+                let ready = unsafe { libc::poll(&raw mut polled, 1, 60_000) };
+                assert_eq!(ready, 1, "the push of queue {n} woke nobody");
+            }
+            assert_eq!(receiver.pop(), Ok(Some(n)));
+        });
+    }
+}

@@ -5,6 +5,12 @@
 //! for each wait. That no wake-up is lost is the doorbell's argument ([`bell`]). A sender that is
 //! killed between its message and its byte leaves the message unannounced until the next push, so
 //! waits are bounded: [`MAX_WAIT`].
+//!
+//! **A receiver that only polls costs its senders no fence.** The doorbell's argument needs a fence
+//! between message and flag, which waits until the message has left the CPU's store buffer: half of
+//! the time of a stream. A flag that was never armed is 0, and its senders leave the fence out. The
+//! first receiver of a queue that arms it then waits for [`FIRST_ARM`] before it checks its rings,
+//! in which the message of a sender that has not seen the flag becomes visible.
 
 use crate::attached::Attached;
 use crate::bell::{self, BELL, Listener};
@@ -24,6 +30,10 @@ pub(super) const FIFO: &str = "queue.fifo";
 
 /// Maximum time that a receiver sleeps although a killed sender left a message without waking it.
 pub const MAX_WAIT: Duration = Duration::from_millis(100);
+
+/// Time from the first time that a queue's flag is armed until its rings are checked. A store
+/// leaves a store buffer within microseconds, and at the latest when its thread is preempted.
+const FIRST_ARM: Duration = Duration::from_micros(100);
 
 /// Bytes read from the FIFO after a wait: senders write one each, a hostile one any number.
 const MAX_DRAINED: usize = 4096;
@@ -68,6 +78,10 @@ impl Waker {
     /// Wakes the receiver if it waits or is about to. To be called after the message was published.
     #[inline]
     pub(super) fn wake(&mut self) {
+        // Relaxed: may miss the first arming, see the module's documentation.
+        if self.flag.load(0, Ordering::Relaxed) == bell::NEVER_ARMED {
+            return;
+        }
         // SeqCst: pairs with the fence in `Listener::arm`; orders the publishing store before this
         // load.
         fence(Ordering::SeqCst);
@@ -89,12 +103,16 @@ pub(super) struct Waiter {
     listener: Listener,
     fifo: File,
     is_armed: bool,
+    /// This receiver or a predecessor has armed the flag.
+    was_armed: bool,
 }
 
 impl Waiter {
     pub(super) fn attach(attached: &mut Attached<'_>, fifo: File) -> Result<Self, RegionError> {
-        let listener = Listener::new(&attached.region(FLAG, bell::KIND)?.words());
-        Ok(Self { listener, fifo, is_armed: false })
+        let words = attached.region(FLAG, bell::KIND)?.words();
+        // Relaxed: our own store, or that of a predecessor, which is gone.
+        let was_armed = words[BELL].load(Ordering::Relaxed) != bell::NEVER_ARMED;
+        Ok(Self { listener: Listener::new(&words), fifo, is_armed: false, was_armed })
     }
 
     /// Sets the flag that asks senders for a wake-up. The receiver must check its rings after this
@@ -103,6 +121,9 @@ impl Waiter {
         if !self.is_armed {
             self.listener.arm();
             self.is_armed = true;
+            if !core::mem::replace(&mut self.was_armed, true) {
+                std::thread::sleep(FIRST_ARM);
+            }
         }
     }
 
