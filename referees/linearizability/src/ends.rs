@@ -6,34 +6,33 @@ use crate::spec::Outcome;
 use shm::board::{NamedWriter, Reader};
 use shm::queue::{self, ProducerFault, TakenMessage};
 
-/// A message or a value: three words that belong together. Large enough for a board of four slots.
-pub type Words = [u64; 3];
+/// Words of a value on a board, and of a message that fits into a slot. Large enough for a board of
+/// four slots.
+pub const SHORT: usize = 3;
+/// Words of a message of which nine do not fit into its slot.
+pub const LONG: usize = 16;
 
-const fn words(value: u64) -> Words {
-    [value, value.wrapping_mul(3), !value]
+/// Words that belong together: each depends on the value and on its place.
+fn words<const W: usize>(value: u64) -> [u64; W] {
+    std::array::from_fn(|place| value.wrapping_mul(2 * place as u64 + 1))
 }
 
-const fn outcome(found: &Words) -> Outcome {
-    let expected = words(found[0]);
-    if found[1] == expected[1] && found[2] == expected[2] {
-        Outcome::Value(found[0])
-    } else {
-        Outcome::Broken
-    }
+fn outcome<const W: usize>(found: &[u64; W]) -> Outcome {
+    if *found == words(found[0]) { Outcome::Value(found[0]) } else { Outcome::Broken }
 }
 
 /// A sending end. `held` is a message that a broken variant has promised and not yet pushed.
-pub struct Sender {
-    end: queue::Sender<Words>,
+pub struct Sender<const W: usize> {
+    end: queue::Sender<[u64; W]>,
     fault: Fault,
     held: Option<u64>,
     /// The value that the predecessor was pushing when it was killed.
     inherited: Option<u64>,
 }
 
-impl Sender {
+impl<const W: usize> Sender<W> {
     pub fn attach(job: &Job) -> Result<Self, String> {
-        let mut queue = queue::open::<Words>(&job.name).map_err(|error| error.to_string())?;
+        let mut queue = queue::open::<[u64; W]>(&job.name).map_err(|error| error.to_string())?;
         let end = if job.is_successor { queue.resume_sender(job.producer) } else { queue.sender() };
         let end = end.map_err(|error| error.to_string())?;
         Ok(Self { end, fault: job.fault, held: None, inherited: job.inherited })
@@ -55,16 +54,16 @@ impl Sender {
 }
 
 /// A receiving end. `held` is a message that a broken variant returns later.
-pub struct Receiver {
-    end: queue::Receiver<Words>,
+pub struct Receiver<const W: usize> {
+    end: queue::Receiver<[u64; W]>,
     fault: Fault,
     held: Option<Outcome>,
     random: Random,
 }
 
-impl Receiver {
+impl<const W: usize> Receiver<W> {
     pub fn attach(job: &Job) -> Result<Self, String> {
-        let mut queue = queue::open::<Words>(&job.name).map_err(|error| error.to_string())?;
+        let mut queue = queue::open::<[u64; W]>(&job.name).map_err(|error| error.to_string())?;
         let end = if job.is_successor { queue.resume_receiver() } else { queue.receiver() };
         let end = end.map_err(|error| error.to_string())?;
         Ok(Self { end, fault: job.fault, held: None, random: Random(!job.seed) })
@@ -101,14 +100,16 @@ impl Receiver {
         }
     }
 
-    /// Takes the next message and keeps its slots.
-    pub fn take(&mut self) -> Result<Option<TakenMessage<'_, Words>>, ProducerFault> {
+    /// Takes the next message and keeps its slot.
+    pub fn take(&mut self) -> Result<Option<TakenMessage<'_, [u64; W]>>, ProducerFault> {
         self.end.take()
     }
 }
 
 /// Returns what a take returned, for the record.
-pub fn taken_outcome(taken: &Result<Option<TakenMessage<'_, Words>>, ProducerFault>) -> Outcome {
+pub fn taken_outcome<const W: usize>(
+    taken: &Result<Option<TakenMessage<'_, [u64; W]>>, ProducerFault>,
+) -> Outcome {
     match taken {
         Ok(Some(message)) => outcome(message),
         Ok(None) => Outcome::Nothing,
@@ -125,7 +126,7 @@ impl Writer {
     }
 
     pub fn write(&mut self, value: u64) -> Outcome {
-        self.0.write(0, 0, &words(value));
+        self.0.write(0, 0, &words::<SHORT>(value));
         Outcome::Done
     }
 
@@ -150,7 +151,7 @@ impl BoardReader {
     }
 
     pub fn read(&mut self) -> Outcome {
-        let mut found = Words::default();
+        let mut found = [0; SHORT];
         let newest = match self.end.read(0, &mut found) {
             Ok(Some(_)) => outcome(&found),
             Ok(None) => Outcome::Nothing,

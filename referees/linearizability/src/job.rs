@@ -52,6 +52,8 @@ pub struct Job {
     pub first_phase: u64,
     pub last_phase: u64,
     pub producer: usize,
+    /// Words of a message.
+    pub words: usize,
     /// The first value that it pushes or writes.
     pub first_value: u64,
     /// The call in which it stops for its tracer, which kills it.
@@ -74,9 +76,10 @@ impl Job {
         let fault = FAULTS.iter().position(|fault| *fault == self.fault).unwrap_or_default();
         let trap = number(self.trap.map(|call| call as u64));
         let (inherited, is_successor) = (number(self.inherited), u8::from(self.is_successor));
+        let words = self.words;
         format!(
             "{name} {worker} {role} {seed} {operations} {first_phase} {last_phase} {producer} {first_value} {trap} \
-             {is_successor} {inherited} {fault}"
+             {is_successor} {inherited} {fault} {words}"
         )
     }
 
@@ -84,7 +87,7 @@ impl Job {
     pub fn from_line(line: &str) -> Option<Self> {
         let (name, numbers) = line.split_once(' ')?;
         let numbers: Vec<u64> = numbers.split(' ').map(str::parse).collect::<Result<_, _>>().ok()?;
-        let numbers: [u64; 12] = numbers.try_into().ok()?;
+        let numbers: [u64; 13] = numbers.try_into().ok()?;
         let [worker, role, seed, operations, first_phase, last_phase, producer, first_value, trap, ..] =
             numbers;
         Some(Self {
@@ -96,6 +99,7 @@ impl Job {
             first_phase,
             last_phase,
             producer: producer as usize,
+            words: numbers[12] as usize,
             first_value,
             trap: trap.checked_sub(1).map(|call| call as usize),
             is_successor: numbers[9] == 1,
@@ -120,6 +124,7 @@ mod tests {
             first_phase: 1,
             last_phase: 3,
             producer: 2,
+            words: 16,
             first_value: 2_001,
             trap: Some(0),
             is_successor: true,

@@ -1,11 +1,11 @@
 //! The plan of a history: an object, the jobs of its workers, and who is killed; all from a seed.
 
-use crate::ends::Words;
+use crate::ends::{LONG, SHORT};
 use crate::job::{Fault, Job, Role};
 use crate::random::Random;
 use crate::spec::{BoardSpec, PRODUCER_STEP, QueueSpec, Spec};
 use shm::board::{BoardShape, NamedWriter};
-use shm::queue::{self, MessageQueue};
+use shm::queue::ByteQueue;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -23,7 +23,7 @@ pub struct Plan {
     /// Workers that are killed, in this order, each in a phase of its own.
     pub victims: Vec<usize>,
     /// The creator's handle: dropping it removes the queue's name.
-    _queue: Option<MessageQueue<Words>>,
+    _queue: Option<ByteQueue>,
     board: Option<String>,
 }
 
@@ -44,13 +44,14 @@ impl Plan {
             Kind::Board => 0,
         };
         let capacity = [2, 4][random.below(2) as usize];
+        let words = [SHORT, LONG][random.below(2) as usize];
         let (queue, board, spec) = if kind == Kind::Board {
             let slots = [2, 4, 8][random.below(3) as usize];
-            let shape = BoardShape::with_slots(1, size_of::<Words>() / 8, slots).expect("a board's numbers");
+            let shape = BoardShape::with_slots(1, SHORT, slots).expect("a board's numbers");
             NamedWriter::create(name, shape).expect("space in /dev/shm").leave();
             (None, Some(name.into()), Spec::Board(BoardSpec::default()))
         } else {
-            let queue = queue::mpsc_of(name, producers, capacity).expect("space in /dev/shm");
+            let queue = ByteQueue::create(name, producers, capacity, 8 * words).expect("space in /dev/shm");
             (Some(queue), None, Spec::Queue(QueueSpec::new(producers, capacity as usize)))
         };
         let kills = if kills == 0 { 0 } else { 1 + random.below(kills) };
@@ -67,6 +68,7 @@ impl Plan {
                 first_phase: 1,
                 last_phase,
                 producer,
+                words,
                 first_value: producer as u64 * PRODUCER_STEP + 1,
                 trap: None,
                 is_successor: false,

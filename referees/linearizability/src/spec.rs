@@ -9,7 +9,7 @@ pub enum Operation {
     /// Pushes a value, in which its producer is encoded.
     Push(u64),
     Pop,
-    /// Takes the next message and keeps its slots.
+    /// Takes the next message and keeps its slot.
     Take,
     /// Frees the slots of the message that was taken last.
     Release,

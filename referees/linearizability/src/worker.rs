@@ -1,6 +1,6 @@
 //! A worker: a thread or a process that attaches an end and makes the calls of its job.
 
-use crate::ends::{BoardReader, Receiver, Sender, Writer, taken_outcome};
+use crate::ends::{BoardReader, LONG, Receiver, SHORT, Sender, Writer, taken_outcome};
 use crate::job::{Fault, Job, Role};
 use crate::random::Random;
 use crate::record::{ATTACHED, FINISHED, REFUSED, Record};
@@ -82,7 +82,21 @@ impl Pace<'_> {
     }
 }
 
-fn receive(pace: &mut Pace<'_>, receiver: &mut Receiver) {
+/// Pushes the messages of a job. Returns `false` if no end was attached.
+fn send<const W: usize>(pace: &mut Pace<'_>) -> bool {
+    let Some(mut sender) = pace.attach(Sender::<W>::attach(pace.job)) else { return false };
+    for operation in 0..pace.job.operations {
+        pace.wait(operation);
+        let value = pace.job.first_value + operation as u64;
+        pace.call(Operation::Push(value), || sender.push(value), |outcome| *outcome);
+    }
+    true
+}
+
+/// Takes the messages of a job, and at the end all that are left. Returns `false` if no end was
+/// attached.
+fn receive<const W: usize>(pace: &mut Pace<'_>) -> bool {
+    let Some(mut receiver) = pace.attach(Receiver::<W>::attach(pace.job)) else { return false };
     for operation in 0..pace.job.operations {
         pace.wait(operation);
         let takes = pace.job.fault == Fault::None && pace.random.is_one_in(3);
@@ -99,40 +113,43 @@ fn receive(pace: &mut Pace<'_>, receiver: &mut Receiver) {
     }
     pace.wait_for(DRAIN);
     while pace.call(Operation::Pop, || receiver.pop(), |outcome| *outcome) != Outcome::Nothing {}
+    true
+}
+
+/// Writes the values of a job to a board. Returns `false` if no end was attached.
+fn write(pace: &mut Pace<'_>) -> bool {
+    let Some(mut writer) = pace.attach(Writer::attach(pace.job)) else { return false };
+    for operation in 0..pace.job.operations {
+        pace.wait(operation);
+        let value = pace.job.first_value + operation as u64;
+        pace.call(Operation::Write(value), || writer.write(value), |outcome| *outcome);
+    }
+    writer.leave();
+    true
+}
+
+/// Reads a board. Returns `false` if no end was attached.
+fn read(pace: &mut Pace<'_>) -> bool {
+    let Some(mut reader) = pace.attach(BoardReader::attach(pace.job)) else { return false };
+    for operation in 0..pace.job.operations {
+        pace.wait(operation);
+        pace.call(Operation::Read, || reader.read(), |outcome| *outcome);
+    }
+    true
 }
 
 /// Does a job, and records what it did.
 pub fn work(record: &Record, job: &Job) {
     let mut pace = Pace { record, job, random: Random(job.seed) };
-    match job.role {
-        Role::Sender => {
-            let Some(mut sender) = pace.attach(Sender::attach(job)) else { return };
-            for operation in 0..job.operations {
-                pace.wait(operation);
-                let value = job.first_value + operation as u64;
-                pace.call(Operation::Push(value), || sender.push(value), |outcome| *outcome);
-            }
-        }
-        Role::Receiver => {
-            let Some(mut receiver) = pace.attach(Receiver::attach(job)) else { return };
-            receive(&mut pace, &mut receiver);
-        }
-        Role::Writer => {
-            let Some(mut writer) = pace.attach(Writer::attach(job)) else { return };
-            for operation in 0..job.operations {
-                pace.wait(operation);
-                let value = job.first_value + operation as u64;
-                pace.call(Operation::Write(value), || writer.write(value), |outcome| *outcome);
-            }
-            writer.leave();
-        }
-        Role::Reader => {
-            let Some(mut reader) = pace.attach(BoardReader::attach(job)) else { return };
-            for operation in 0..job.operations {
-                pace.wait(operation);
-                pace.call(Operation::Read, || reader.read(), |outcome| *outcome);
-            }
-        }
+    let is_attached = match (job.role, job.words) {
+        (Role::Sender, LONG) => send::<LONG>(&mut pace),
+        (Role::Sender, _) => send::<SHORT>(&mut pace),
+        (Role::Receiver, LONG) => receive::<LONG>(&mut pace),
+        (Role::Receiver, _) => receive::<SHORT>(&mut pace),
+        (Role::Writer, _) => write(&mut pace),
+        (Role::Reader, _) => read(&mut pace),
+    };
+    if is_attached {
+        record.set_state(job.worker, FINISHED);
     }
-    record.set_state(job.worker, FINISHED);
 }
