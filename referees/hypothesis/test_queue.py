@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-MAX_SLOT_BYTES, PART_BYTES = 56, 48
 NULL = -16
 BROKEN = os.environ.get("BROKEN", "")
 numbers = itertools.count()
@@ -45,11 +44,10 @@ class QueueMachine(RuleBasedStateMachine):
     )
     def create(self, size, capacity, producers, has_ends):
         self.name = f"hypothesis-{os.getpid()}-{next(numbers)}"
-        slots = 1 if size <= MAX_SLOT_BYTES else -(-size // PART_BYTES)
-        total = 1
-        while total < max(capacity, 2) * slots:
-            total *= 2
-        self.size, self.limit, self.pushed = size, total // slots, 0
+        slots = 2
+        while slots < capacity:
+            slots *= 2
+        self.size, self.limit, self.pushed = size, slots, 0
         self.handles = [bhq.Queue.create(self.name, size, capacity, producers)]
         self.rings = [Ring() for _ in range(producers)]
         self.senders, self.receiver, self.taken = {}, None, None
