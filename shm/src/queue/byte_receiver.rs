@@ -198,7 +198,7 @@ impl ByteReceiver {
         self.message_or_fault(taken)
     }
 
-    #[inline]
+    #[inline(never)]
     fn next_long<const RELEASES: bool, R>(
         &mut self,
         read: impl FnOnce(FoundMessage<'_>) -> R,

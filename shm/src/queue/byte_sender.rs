@@ -67,7 +67,7 @@ impl ByteSender {
         Ok(())
     }
 
-    #[inline]
+    #[inline(never)]
     fn push_long(&mut self, message: &[u8]) -> Result<(), Full> {
         self.write_overflow(message)?;
         // There is room for it, which only this end takes.

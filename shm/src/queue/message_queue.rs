@@ -15,7 +15,7 @@ pub const MPSC_PRODUCERS: usize = 16;
 /// Creates a queue of one producer and one consumer under a name.
 ///
 /// `capacity` is the number of messages; it is rounded up to a power of two, and at most 33,554,432
-/// for each producer. A message takes a cache line, and what it has above 56 bytes is next to it.
+/// for each producer. A message takes a cache line; its bytes above 56 take memory of their own.
 /// Leftovers of a crashed creator are removed first. Dropping the returned handle removes the
 /// name; attached ends keep their memory.
 ///
