@@ -1,18 +1,18 @@
-//! bulkhead-shm: queues under a name, of one sender and of several. A receiver releases a message
-//! once it has it.
+//! bulkhead-shm: queues under a name, of one sender and of several, with messages of the table's
+//! 56 bytes or longer ones. A receiver releases a message once it has it.
 
-use crate::peer::{Attach, CAPACITY, End, Message, Peer, name, text};
+use crate::messages::{from_long, to_long};
+use crate::peer::{Attach, CAPACITY, End, Peer, name, text};
 use shm::queue::{self, MessageQueue, ProducerState, Receiver, Sender};
 
-/// A queue of this project, with `SENDERS` senders.
-pub fn peer<const SENDERS: usize>(row: &'static str) -> Peer {
-    let kind = if SENDERS == 1 { "SPSC queue" } else { "MPSC queue" };
+/// A queue of this project, with `SENDERS` senders and messages of `WORDS` words, at least seven.
+pub fn peer<const SENDERS: usize, const WORDS: usize>(row: &'static str, kind: &'static str) -> Peer {
     let peer = Peer::new(
         [row, "bulkhead-shm", kind],
         // The receiver creates the queue; the senders join it.
         End::Receiver,
         |place, attach| {
-            let mut queue = queue::open::<Message>(&name(place)).map_err(text)?;
+            let mut queue = queue::open::<[u64; WORDS]>(&name(place)).map_err(text)?;
             let states = queue.producers().map_err(text)?;
             // One that was killed before it had attached left its place free.
             let dead = states.iter().position(|state| matches!(state, ProducerState::Dead { .. }));
@@ -29,14 +29,14 @@ pub fn peer<const SENDERS: usize>(row: &'static str) -> Peer {
                 Attach::Create => queue::mpsc_of(&name, SENDERS, CAPACITY as u32),
                 Attach::Join | Attach::Resume => queue::open(&name),
             };
-            let mut queue: MessageQueue<Message> = queue.map_err(text)?;
+            let mut queue: MessageQueue<[u64; WORDS]> = queue.map_err(text)?;
             let receiver = if attach == Attach::Resume { queue.resume_receiver() } else { queue.receiver() };
             Ok((receiver.map_err(text)?, queue))
         },
-        |sender: &mut Sender<_>, message| Ok(sender.push(message).is_ok()),
-        |(receiver, _): &mut (Receiver<_>, _)| {
+        |sender: &mut Sender<[u64; WORDS]>, message| Ok(sender.push(&to_long(message)).is_ok()),
+        |(receiver, _): &mut (Receiver<[u64; WORDS]>, _)| {
             let Some(taken) = receiver.take().map_err(text)? else { return Ok(None) };
-            let message = *taken;
+            let message = from_long::<WORDS>(&taken);
             taken.release();
             Ok(Some(message))
         },

@@ -19,12 +19,16 @@ pub use external::print_missing;
 
 use crate::peer::Peer;
 
-/// Returns the transports of this program. A queue of bulkhead has as many senders as its parameter
-/// says.
+/// Words of a long message: 200 bytes.
+const LONG: usize = 25;
+
+/// Returns the transports of this program. A queue of bulkhead has the senders and the words of a
+/// message that its parameters say.
 pub fn own() -> Vec<Peer> {
     let mut own = vec![
-        bulkhead::peer::<1>("bulkhead-spsc"),
-        bulkhead::peer::<3>("bulkhead-mpsc"),
+        bulkhead::peer::<1, 7>("bulkhead-spsc", "SPSC queue"),
+        bulkhead::peer::<3, 7>("bulkhead-mpsc", "MPSC queue"),
+        bulkhead::peer::<1, LONG>("bulkhead-spsc-long", "SPSC queue of 200 bytes"),
         shaq::spsc(),
         shaq::mpmc(),
         ringfire::spmc(),
