@@ -1,6 +1,6 @@
 //! What transports between processes do when a peer is killed, paused or hostile: see README.md.
 //!
-//! `cargo run --release [--features iceoryx2] [-- [POINTS] [NAME …]]` in this folder. For each
+//! `cargo run --release [--features FEATURE] [-- [POINTS] [NAME …]]` in this folder. For each
 //! transport it prints a line for each fact: transport, library, version, language, kind,
 //! experiment, fact, value. Those of the experiment `run` tell on what machine, when and for how long
 //! it ran. Exits with 1 if the digest of the facts of one is another than in `expected.csv`.

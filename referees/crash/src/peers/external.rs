@@ -113,4 +113,7 @@ pub fn print_missing() {
     if !cfg!(feature = "iceoryx2") {
         eprintln!("SKIPPED iceoryx2: build with --features iceoryx2 (needs libclang: pip install libclang)");
     }
+    if !cfg!(feature = "subetha") {
+        eprintln!("SKIPPED subetha: build with --features subetha (Rust 1.95: and --ignore-rust-version)");
+    }
 }

@@ -14,6 +14,8 @@ mod mmap_sync;
 mod que;
 mod ringfire;
 mod shaq;
+#[cfg(feature = "subetha")]
+mod subetha;
 
 pub use external::print_missing;
 
@@ -41,6 +43,10 @@ pub fn own() -> Vec<Peer> {
         disruptor::peer(),
         #[cfg(feature = "iceoryx2")]
         iceoryx::peer(),
+        #[cfg(feature = "subetha")]
+        subetha::spsc(),
+        #[cfg(feature = "subetha")]
+        subetha::mpmc(),
     ];
     own.extend(control::all());
     own
