@@ -90,10 +90,12 @@ somebody who chooses a transport and wants to know what is left to do after a cr
 
 MEANING = """
 A cell counts the trials in which something went wrong, of all trials; 0: in none of them.
+Messages have 56 bytes, those of `bulkhead-spsc-long` 200. One of parts of two messages is one that nobody sent.
 
 - *lost*: a message that its sender had sent, or sent later, reached no receiver. The message in flight at the kill is not judged.
 - *doubled*: a message that had been received before arrived again, or one twice.
-- *stuck*: a process that was not killed hung for a second, crashed or could not go on; or no successor could begin.
+- *stuck*: a process that was not killed hung for a second, crashed or could not go on; or a message came that nobody sent; or no successor
+  could begin.
 - *leaked*: something was left in `/dev/shm` after all processes had ended and the documented clean-up was done.
 - *no successor*: after one end is killed between two messages, no other end of its kind can attach, so none is killed there.
 - *over*: the documentation has no successor, and both ends begin with a new transport; or a receiver reported the damaged word.
@@ -123,8 +125,10 @@ LIMITS = """
   change no shared memory and make no system call; other processes cannot see such a window.
 - A leak of kernel objects is judged by what the clean-up removes; only files are counted.
 - The controls of the kernel (message queues, sockets) keep their data outside of the processes, so there is no hostile word to write.
-- Not in the table: Aeron IPC (a media driver detects dead clients by timeouts), tachyon-ipc (its receive blocks), subetha-cxc 0.6.0 (needs
-  a newer compiler), and nexus-shm (not in a registry).
+- Not in the table: Aeron IPC (a media driver detects dead clients by timeouts), and nexus-shm (not in a registry).
+- tachyon-ipc 0.5.1 is not in the table either: its `Bus::listen` returns once the other end has connected, and its socket and memory serve
+  that pair only. After a crash both ends begin anew. Its authors: “Producer process crashed: the consumer blocks indefinitely waiting for
+  the next message.” ([source](https://github.com/riyaneel/Tachyon/blob/main/INTEGRATION.md))
 """
 
 
