@@ -68,6 +68,12 @@ impl Book {
         (self.first[part as usize] != NONE).then_some(self.edge[part as usize])
     }
 
+    /// Returns `true` if an order of a list of the book has this price, which is valid.
+    #[cfg(feature = "serde")]
+    pub(crate) fn has_level(&self, store: &OrderStore, part: BookPart, price: i64) -> bool {
+        self.lists[part as usize].get(&store.pool, self.key(part, price)).is_some()
+    }
+
     /// Returns the queue of the next worse price in a list of the book.
     #[inline]
     pub(crate) fn next(&self, store: &OrderStore, part: BookPart, queue: u32) -> u32 {

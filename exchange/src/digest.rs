@@ -45,8 +45,10 @@ impl Exchange {
                             mixer.word(details.display);
                         }
                         if is_stop {
-                            mixer.word(u64::from(node.order_type.has_limit_price()));
-                            mixer.word(details.limit as u64);
+                            let has_limit = node.order_type.has_limit_price();
+                            mixer.word(u64::from(has_limit));
+                            // A stop order without a limit ignores its price.
+                            mixer.word(if has_limit { details.limit as u64 } else { 0 });
                         }
                         if node.time_in_force == TimeInForce::GoodTillTime {
                             mixer.word(details.expires_at);

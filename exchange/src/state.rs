@@ -210,7 +210,10 @@ impl Exchange {
             && (!iceberg || order.display > 0)
             && store.find(order.id).is_none();
         let (Some(self_trade), true) = (self_trade, fits) else { return Err(StateError::Order(order.id)) };
-        if store.arena.is_full() || !store.has_queues(if stop_limit { 2 } else { 1 }) {
+        let limit_levels = usize::from(stop_limit);
+        let has_queues = store.has_queues(1 + limit_levels)
+            || store.has_queues(limit_levels) && book.has_level(store, part, order.price);
+        if store.arena.is_full() || !has_queues {
             return Err(StateError::Full(order.id));
         }
         let buys = matches!(part, BookPart::Bids | BookPart::BuyStops);

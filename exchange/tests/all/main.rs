@@ -13,3 +13,5 @@ mod properties;
 mod published;
 mod recorded;
 mod rejects;
+#[cfg(feature = "serde")]
+mod state;
