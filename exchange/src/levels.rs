@@ -359,6 +359,7 @@ mod tests {
     /// Applies the same operations to two lists and two `BTreeMap`s.
     fn check_against_map(keys: u64, spread: impl Fn(u64) -> u64) {
         let mut pool = LevelNodes::new(2, 60, keys);
+        let reserved = pool.nodes.capacity();
         let mut lists = [PriceLevels::new(0, keys), PriceLevels::new(1, keys)];
         let mut maps: [BTreeMap<u64, u32>; 2] = Default::default();
         let mut state = 3u64;
@@ -387,6 +388,7 @@ mod tests {
                 assert_eq!(list.last_before(&pool, key), expected, "before {key}, step {step}");
             }
         }
+        assert_eq!(pool.nodes.capacity(), reserved, "emptied nodes are used again");
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Tests of an exchange's configuration and its digest.
 
-use crate::{Capacity, Command, ConfigError, Exchange, Instrument, NewOrder};
+use crate::{
+    Capacity, Command, ConfigError, Exchange, Instrument, NewOrder, OrderType, SelfTrade, Side, TimeInForce,
+};
+use std::collections::HashSet;
 
 /// An exchange of 16 orders in an instrument with a band from 1 to 1000.
 pub(crate) fn exchange() -> Exchange {
@@ -34,6 +37,34 @@ fn invalid_configuration_is_explained() {
 }
 
 #[test]
+fn orders_at_both_ends_of_band_keep_their_prices() {
+    // A node of the price levels has 64 children.
+    for prices in [1, 2, 64, 65, 4096, 4097] {
+        let (price_low, price_high) = (10, 9 + prices);
+        let instrument = Instrument { price_low, price_high, reference_price: 10, ..Instrument::default() };
+        let mut exchange = Exchange::new(&[instrument], Capacity::for_orders(2)).expect("a valid band");
+        for (id, price) in [(1, price_high), (2, price_low)] {
+            let order = NewOrder { id, price, quantity: 5, ..NewOrder::default() };
+            exchange.apply(Command::New(order), &mut Vec::new());
+        }
+        exchange.check().unwrap_or_else(|violation| panic!("{prices} prices: {violation}"));
+        let resting: Vec<_> = exchange.orders(0, Side::Buy).map(|order| (order.id, order.price)).collect();
+        assert_eq!(resting, [(1, price_high), (2, price_low)], "{prices} prices");
+    }
+}
+
+#[test]
+fn exchange_is_empty_until_an_order_rests() {
+    let mut exchange = exchange();
+    assert!(exchange.is_empty());
+    let order = NewOrder { id: 1, price: 9, quantity: 5, ..NewOrder::default() };
+    exchange.apply(Command::New(order), &mut Vec::new());
+    assert!(!exchange.is_empty());
+    exchange.apply(Command::Cancel { id: 1, owner: 0 }, &mut Vec::new());
+    assert!(exchange.is_empty());
+}
+
+#[test]
 fn digest_depends_on_every_effective_command() {
     let order = |id, price| Command::New(NewOrder { id, price, quantity: 5, ..NewOrder::default() });
     let digest = |last: Option<Command>| {
@@ -48,4 +79,50 @@ fn digest_depends_on_every_effective_command() {
     for command in [cancel, Command::Time(3), order(3, 8), Command::Auction { instrument: 0 }] {
         assert_ne!(digest(Some(command)), digest(None), "{command:?}");
     }
+}
+
+/// Returns the digest of an exchange with one order, which rests.
+fn digest_with(order: NewOrder) -> u64 {
+    let mut exchange = exchange();
+    exchange.apply(Command::New(order), &mut Vec::new());
+    assert_eq!(exchange.open_orders(), 1, "{order:?}");
+    exchange.digest()
+}
+
+#[test]
+fn digest_depends_on_every_field_of_an_order() {
+    let limit = NewOrder { id: 1, price: 9, quantity: 5, ..NewOrder::default() };
+    let iceberg = NewOrder { display: 2, ..limit };
+    let good_till_time = NewOrder { time_in_force: TimeInForce::GoodTillTime, expires_at: 8, ..limit };
+    let stop = NewOrder { order_type: OrderType::Stop, stop_price: 150, ..limit };
+    let stop_limit = NewOrder { order_type: OrderType::StopLimit, ..stop };
+    let orders = [
+        limit,
+        NewOrder { id: 2, ..limit },
+        NewOrder { owner: 1, ..limit },
+        NewOrder { side: Side::Sell, ..limit },
+        NewOrder { price: 8, ..limit },
+        NewOrder { quantity: 6, ..limit },
+        NewOrder { post_only: true, ..limit },
+        NewOrder { self_trade: SelfTrade::Decrement, ..limit },
+        iceberg,
+        NewOrder { display: 3, ..iceberg },
+        good_till_time,
+        NewOrder { expires_at: 9, ..good_till_time },
+        stop,
+        NewOrder { stop_price: 151, ..stop },
+        NewOrder { time_in_force: TimeInForce::FillOrKill, ..stop },
+        stop_limit,
+        NewOrder { price: 8, ..stop_limit },
+    ];
+    let digests: HashSet<u64> = orders.into_iter().map(digest_with).collect();
+    assert_eq!(digests.len(), orders.len());
+}
+
+#[test]
+fn digest_ignores_fields_that_an_order_does_not_use() {
+    let iceberg = NewOrder { id: 1, price: 9, quantity: 5, display: 2, ..NewOrder::default() };
+    assert_eq!(digest_with(NewOrder { expires_at: 8, ..iceberg }), digest_with(iceberg));
+    let stop = NewOrder { order_type: OrderType::Stop, stop_price: 150, display: 0, ..iceberg };
+    assert_eq!(digest_with(NewOrder { price: 8, ..stop }), digest_with(stop));
 }
