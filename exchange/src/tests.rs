@@ -65,6 +65,30 @@ fn exchange_is_empty_until_an_order_rests() {
 }
 
 #[test]
+fn last_price_is_that_of_the_newest_trade() {
+    let mut exchange = exchange();
+    let mut apply = |id: u64, side: Side, price: i64| {
+        let order = NewOrder { id, side, price, quantity: 5, ..NewOrder::default() };
+        exchange.apply(Command::New(order), &mut Vec::new());
+        (exchange.last_price(0), exchange.last_price(1))
+    };
+    assert_eq!(apply(1, Side::Buy, 90), (None, None));
+    assert_eq!(apply(2, Side::Sell, 90), (Some(90), None), "there is no instrument 1");
+    assert_eq!(apply(3, Side::Buy, 80), (Some(90), None));
+    assert_eq!(apply(4, Side::Sell, 80), (Some(80), None));
+}
+
+#[test]
+fn instrument_is_in_auction_until_it_uncrosses() {
+    let mut exchange = exchange();
+    assert!(!exchange.is_in_auction(0));
+    exchange.apply(Command::Auction { instrument: 0 }, &mut Vec::new());
+    assert!(exchange.is_in_auction(0) && !exchange.is_in_auction(1), "there is no instrument 1");
+    exchange.apply(Command::Uncross { instrument: 0 }, &mut Vec::new());
+    assert!(!exchange.is_in_auction(0));
+}
+
+#[test]
 fn digest_depends_on_every_effective_command() {
     let order = |id, price| Command::New(NewOrder { id, price, quantity: 5, ..NewOrder::default() });
     let digest = |last: Option<Command>| {
