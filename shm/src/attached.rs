@@ -308,6 +308,54 @@ mod tests {
         }
     }
 
+    /// Segments of a test, which it may read.
+    struct ReadableSegments;
+
+    impl Source for ReadableSegments {
+        fn name(&self, what: &str) -> String {
+            format!("bulkhead.unit-{}.attached-{what}", std::process::id())
+        }
+
+        fn run(&self) -> u64 {
+            7
+        }
+
+        fn right(&self, _: &str) -> Option<Access> {
+            Some(Access::Read)
+        }
+
+        fn handles(&self) -> &[Handle] {
+            &[]
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no shared file mappings")]
+    fn views_are_listed_by_name() {
+        let kind = SegmentKind::new(99, "test", &[]);
+        let mut attached = Attached::new(ReadableSegments);
+        assert!(attached.read_only().is_empty());
+        for (index, what) in ["b", "a"].into_iter().enumerate() {
+            let name = attached.name(what);
+            let words = Region::create(&name, 32).expect("a new name").words();
+            let header = Header::anonymous(kind, words.len(), 0, 0, index as u64);
+            Header { run: 7, ..header }.write(&words);
+            let view = attached.view(what, kind);
+            crate::memory::unlink(&name).expect("its name is removed");
+            view.expect("a segment of this run");
+        }
+        let index = |view: &ReadOnlyWords| view.header(kind).expect("a valid header").index;
+        assert_eq!(attached.read_only().iter().map(index).collect::<Vec<_>>(), [1, 0]);
+        assert!(attached.writable().is_empty());
+    }
+
+    #[test]
+    fn peers_are_this_process_by_default() {
+        let peers = Attached::new(NoSegments).peers("a link");
+        let own = Some(std::process::id());
+        assert_eq!((peers.producer(0), peers.producer(3), peers.consumer()), (own, own, own));
+    }
+
     static NUMBERS: HeapObjects<u64> = HeapObjects::new();
 
     #[test]

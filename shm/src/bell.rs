@@ -212,3 +212,29 @@ impl Listener {
 }
 
 pub use futex::Woken;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::memory::Region;
+
+    #[test]
+    fn flag_is_armed_only_between_arm_and_disarm() {
+        let own = Region::heap(BELL_WORDS).words();
+        let sender = Region::heap(BELL_WORDS).words();
+        let bell = Doorbell::new(&own.clone().into(), &sender, 0);
+        let mut listener = Listener::new(&own);
+        let is_rung = || {
+            bell.ring();
+            let armed = is_armed(own[BELL].load(Ordering::Relaxed));
+            (armed, sender[RUNG].swap(0, Ordering::Relaxed) != 0)
+        };
+        assert_eq!(is_rung(), (false, false));
+        for park in 1..=3 {
+            listener.arm();
+            assert_eq!(is_rung(), (true, true), "park {park}");
+            listener.disarm();
+            assert_eq!(is_rung(), (false, false), "park {park}");
+        }
+    }
+}
