@@ -287,6 +287,7 @@ fn unplanned(name: &str, why: &str) -> RegionError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::header::HEADER_WORDS;
 
     struct NoSegments;
 
@@ -329,6 +330,21 @@ mod tests {
         }
     }
 
+    /// Creates a segment of 32 words with this header and maps it for reading; its name is removed.
+    fn view(
+        attached: &mut Attached<'_>,
+        what: &str,
+        kind: SegmentKind,
+        header: Header,
+    ) -> Result<ReadOnlyWords, RegionError> {
+        let name = attached.name(what);
+        let words = Region::create(&name, 32).expect("a new name").words();
+        header.write(&words);
+        let view = attached.view(what, kind);
+        crate::memory::unlink(&name).expect("its name is removed");
+        view
+    }
+
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no shared file mappings")]
     fn views_are_listed_by_name() {
@@ -336,17 +352,31 @@ mod tests {
         let mut attached = Attached::new(ReadableSegments);
         assert!(attached.read_only().is_empty());
         for (index, what) in ["b", "a"].into_iter().enumerate() {
-            let name = attached.name(what);
-            let words = Region::create(&name, 32).expect("a new name").words();
-            let header = Header::anonymous(kind, words.len(), 0, 0, index as u64);
-            Header { run: 7, ..header }.write(&words);
-            let view = attached.view(what, kind);
-            crate::memory::unlink(&name).expect("its name is removed");
-            view.expect("a segment of this run");
+            let header = Header { run: 7, ..Header::anonymous(kind, 32, 0, 0, index as u64) };
+            view(&mut attached, what, kind, header).expect("a segment of this run");
         }
         let index = |view: &ReadOnlyWords| view.header(kind).expect("a valid header").index;
         assert_eq!(attached.read_only().iter().map(index).collect::<Vec<_>>(), [1, 0]);
         assert!(attached.writable().is_empty());
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no shared file mappings")]
+    fn segment_of_another_run_or_geometry_is_refused() {
+        let kind = SegmentKind::new(99, "test", &[]).of_slots(HEADER_WORDS, 4);
+        let refused = |what, run, capacity, slot_words| {
+            let header = Header { run, ..Header::anonymous(kind, 32, capacity, slot_words, 0) };
+            match view(&mut Attached::new(ReadableSegments), what, kind, header) {
+                Err(RegionError::Header { source, .. }) => Some(source),
+                other => other.map(|_| None).expect("a header is refused, if anything is"),
+            }
+        };
+        assert_eq!(refused("valid", 7, 4, 4), None);
+        assert_eq!(refused("run", 8, 4, 4), Some(HeaderError::OtherRun));
+        for (what, capacity, slot_words) in [("capacity", 5, 4), ("slot", 4, 3)] {
+            let found = refused(what, 7, capacity, slot_words);
+            assert!(matches!(found, Some(HeaderError::Geometry { .. })), "{what}: {found:?}");
+        }
     }
 
     #[test]

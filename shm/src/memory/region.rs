@@ -362,6 +362,20 @@ mod tests {
     }
 
     #[test]
+    fn given_header_counts_for_its_kind_and_whole_region() {
+        let (kind, other) = (SegmentKind::new(98, "test", &[]), SegmentKind::new(99, "other", &[]));
+        let region = Region::heap(32);
+        let header = Header::anonymous(kind, 32, 1, 4, 5);
+        let wrong_size = Header::anonymous(kind, 31, 1, 4, 5);
+        assert_eq!(region.set_header(wrong_size), Err(HeaderError::Size { promised: 248, found: 256 }));
+        region.set_header(header).expect("a header of its size");
+        let words = region.words();
+        assert_eq!(words.header(kind), Ok(header));
+        assert_eq!(words.header(other), Err(HeaderError::WrongKind { expected: other, found: 98 }));
+        assert_eq!(words.slice(0, 31).header(kind), Err(HeaderError::Magic(0)), "a part has its own");
+    }
+
+    #[test]
     fn heap_regions_begin_at_a_pair_of_cache_lines() {
         for words in [1, 17, 1000] {
             assert_eq!(Region::heap(words).words().as_ptr().addr() % 128, 0);

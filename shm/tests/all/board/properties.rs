@@ -3,6 +3,7 @@
 use super::model::{acts, check, shapes};
 use proptest::prelude::*;
 use shm::board::{BoardError, BoardShape, LogReader, Reader, Writer};
+use std::ops::ControlFlow;
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
@@ -60,4 +61,25 @@ fn values_of_all_sizes_are_read_whole() {
         }
         assert_eq!(reader.read(0, &mut into), Ok(None), "another cell");
     }
+}
+
+#[test]
+fn last_is_the_newest_whole_value() {
+    let shape = BoardShape::with_cells(2, 3).unwrap();
+    let memory = super::memory(shape);
+    let mut writer = Writer::attach(&memory).unwrap();
+    let mut into = [0; 3];
+    assert_eq!(writer.last(1, &mut into), None);
+    for version in 1..=6 {
+        let value = super::value(1, version, 3);
+        writer.write(1, super::ticks(1, version), &value);
+        assert_eq!(writer.last(1, &mut into), Some(super::ticks(1, version)));
+        assert_eq!(into[..], value);
+    }
+    let die = &mut |store| if store == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    assert_eq!(writer.write_with(1, 9, &[9; 3], die), None);
+    let successor = Writer::attach(&memory).unwrap();
+    assert_eq!(successor.last(1, &mut into), Some(super::ticks(1, 6)));
+    assert_eq!(into[..], super::value(1, 6, 3));
+    assert_eq!(successor.last(0, &mut into), None, "another cell");
 }
