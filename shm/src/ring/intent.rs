@@ -250,3 +250,32 @@ mod link {
         (0..spec.producers).map(|index| producer(spec, index, attached)).collect()
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dead_producer_is_known_by_its_last_announcement() {
+        let segments = on_heap(2);
+        let intent = Intent::attach(&segments[1]).unwrap();
+        let mut intents = Intents::attach(segments).unwrap();
+        assert_eq!((intents.position(1), intents.block(1)), (None, None));
+        intent.announce(0);
+        intent.announce_block(0);
+        assert_eq!((intents.position(1), intents.block(1)), (Some(0), Some(0)));
+        intent.announce(7);
+        intent.announce_block(3);
+        assert_eq!((intents.position(1), intents.block(1)), (Some(7), Some(3)));
+        assert!(intents.is_announced(7) && !intents.is_announced(0));
+        assert!(intents.try_mark_dead(1) && !intents.try_mark_dead(2), "two producers");
+        assert!(!intents.is_announced(7) && intents.is_announced_by_anybody(7));
+        assert_eq!((intents.announcer(7), intents.position(0)), (None, None));
+        intents.clear(1);
+        assert_eq!((intents.position(1), intents.block(1)), (None, None));
+        intent.announce(8);
+        assert_eq!((intents.announcer(8), intents.is_announced(8)), (Some(1), true), "its successor's");
+        intent.withdraw();
+        assert_eq!((intents.announcer(8), intents.position(1)), (None, None));
+    }
+}

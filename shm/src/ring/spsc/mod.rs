@@ -182,3 +182,30 @@ pub fn write_header_of<const M: usize>(words: &AtomicWords, capacity: usize, ind
     let words_per_message = (slot_count(1, M) * slot_words(M)) as u64;
     Header::anonymous(KIND, tail.len(), capacity as u64, words_per_message, index).write(&tail);
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::memory::Region;
+
+    #[test]
+    fn ring_parts_of_other_sizes_are_refused() {
+        const M: usize = MESSAGE_WORDS;
+        let geometry_of = |head_words: usize, capacity: usize| {
+            let words = Region::heap(ring_words(4, M)).words();
+            let head = words.slice(0, head_words);
+            Header::anonymous(HEAD_KIND, head_words, 1, 1, 0).write(&head);
+            let tail = words.slice(HEAD_WORDS, words.len() - HEAD_WORDS);
+            let words_per_message = (slot_count(1, M) * slot_words(M)) as u64;
+            Header::anonymous(KIND, tail.len(), capacity as u64, words_per_message, 0).write(&tail);
+            geometry::<M>(&tail.into(), &head.into())
+        };
+        assert_eq!(geometry_of(HEAD_WORDS, 4), Ok((first_slot(0), slot_count(4, M))));
+        let short = HEAD_WORDS - 1;
+        assert_eq!(geometry_of(short, 4), Err(HeaderError::TooShort(short as u64 * 8)));
+        for capacity in [0, 3, 8] {
+            let refused = geometry_of(HEAD_WORDS, capacity);
+            assert!(matches!(refused, Err(HeaderError::Geometry { .. })), "{capacity}: {refused:?}");
+        }
+    }
+}
