@@ -135,3 +135,99 @@ mod link {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::memory::{AtomicWords, Region};
+    use crate::ring::{PeerFault, SharedQueue as _, Step, intent};
+    use crate::sync::Ordering;
+    use core::ops::ControlFlow;
+
+    const CAPACITY: usize = 4;
+
+    /// Returns a ring and the announcements of two producers.
+    fn memory() -> (AtomicWords, Vec<AtomicWords>) {
+        let ring = Region::heap(ring_words(CAPACITY, 1)).words();
+        write_header::<1>(&ring, CAPACITY);
+        (ring, intent::on_heap(2))
+    }
+
+    fn ends(ring: &AtomicWords, intents: &[AtomicWords]) -> ([Producer<1>; 2], Consumer<1>) {
+        let producer = |index: usize| Producer::attach(ring, &intents[index]).unwrap();
+        ([producer(0), producer(1)], Consumer::attach(ring, intents.to_vec()).unwrap())
+    }
+
+    fn pop(consumer: &mut Consumer<1>) -> Option<u64> {
+        let mut fault = None;
+        let message = consumer.pop(&mut fault);
+        assert_eq!(fault, None);
+        message.map(|[word]| word)
+    }
+
+    /// Ends a push at a step, as a crash there does.
+    fn crash_at(producer: &mut Producer<1>, last: Step) {
+        let at = &mut |step| if step == last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let _ = producer.try_push_with(&[99], at);
+    }
+
+    #[test]
+    fn unwritten_claim_of_dead_producer_is_skipped() {
+        let (ring, intents) = memory();
+        let ([mut one, mut dead], mut consumer) = ends(&ring, &intents);
+        one.try_push(&[1]).unwrap();
+        crash_at(&mut dead, Step::Claimed);
+        one.try_push(&[3]).unwrap();
+        assert!(!consumer.retire(1), "its position is not reached");
+        assert_eq!((pop(&mut consumer), pop(&mut consumer)), (Some(1), None));
+        assert!(consumer.retire(1));
+        assert_eq!((pop(&mut consumer), pop(&mut consumer)), (Some(3), None));
+        assert_eq!(consumer.passed_over(), 1);
+        assert!(consumer.retire(1) && consumer.retire(2), "nothing is left to repair");
+        assert_eq!(consumer.passed_over(), 1);
+    }
+
+    #[test]
+    fn claim_that_a_living_producer_announces_is_kept() {
+        let (ring, intents) = memory();
+        let ([mut living, mut dead], mut consumer) = ends(&ring, &intents);
+        crash_at(&mut living, Step::Announced);
+        crash_at(&mut dead, Step::Claimed);
+        assert!(!consumer.retire(1));
+        living.withdraw();
+        assert!(consumer.retire(1));
+        assert_eq!(consumer.passed_over(), 1);
+    }
+
+    #[test]
+    fn successor_of_consumer_continues_at_first_untaken_message() {
+        let (ring, intents) = memory();
+        let ([mut producer, _], mut consumer) = ends(&ring, &intents);
+        for message in 1..=3 * CAPACITY as u64 {
+            producer.try_push(&[message]).unwrap();
+            producer.try_push(&[message + 100]).unwrap();
+            assert_eq!(pop(&mut consumer), Some(message));
+            consumer = Consumer::resume(&ring, intents.clone()).unwrap();
+            assert_eq!(pop(&mut consumer), Some(message + 100));
+            consumer = Consumer::resume(&ring, intents.clone()).unwrap();
+            assert_eq!(pop(&mut consumer), None);
+        }
+    }
+
+    #[test]
+    fn tail_outside_the_ring_is_found_by_check() {
+        let (ring, intents) = memory();
+        let ([mut producer, mut announcer], mut consumer) = ends(&ring, &intents);
+        assert_eq!(consumer.check(), Ok(()));
+        producer.try_push(&[1]).unwrap();
+        assert_eq!(consumer.check(), Ok(()));
+        assert_eq!(pop(&mut consumer), Some(1));
+        for tail in [0, 2, 6, u64::MAX] {
+            ring[TAIL].store(tail, Ordering::Relaxed);
+            assert_eq!(consumer.check(), Err(PeerFault::InvalidTail { tail, position: 1 }));
+        }
+        ring[TAIL].store(1, Ordering::Relaxed);
+        crash_at(&mut announcer, Step::Claimed);
+        assert_eq!(consumer.check(), Ok(()), "a claim that is announced");
+    }
+}
