@@ -135,6 +135,30 @@ fn message_put_back_is_taken_again() {
 }
 
 #[test]
+fn message_that_arrives_during_a_wait_is_taken() {
+    for bytes in [24, 1000] {
+        let mut queue = ByteQueue::sealed(1, 4, bytes).unwrap();
+        let (mut receiver, mut sender) = (queue.receiver().unwrap(), queue.sender().unwrap());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 0..20 {
+                    std::thread::sleep(Duration::from_micros(300));
+                    sender.push(&numbered(n, bytes)).unwrap();
+                    while !sender.is_taken() {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            for n in 0..20 {
+                let taken = receiver.take_timeout(Duration::from_secs(60)).unwrap();
+                assert!(taken == Some(&numbered(n, bytes)[..]));
+                assert!(receiver.release());
+            }
+        });
+    }
+}
+
+#[test]
 fn sealed_queues_are_opened_by_their_descriptors() {
     let queue = ByteQueue::sealed(1, 4, 100).unwrap();
     let fds = queue.fds().expect("it is sealed").map(|fd| fd.try_clone_to_owned().unwrap());

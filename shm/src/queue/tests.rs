@@ -80,6 +80,15 @@ fn queue_of_live_creator_stays_despite_unknown_pid() {
 }
 
 #[test]
+fn queue_of_dead_creator_is_listed_until_removed() {
+    let name = name("listed");
+    Queue::<SpscMux>::create(&name, 1, 8).unwrap().abandon();
+    assert!(dead().unwrap().contains(&name));
+    remove(&name).unwrap();
+    assert!(!dead().unwrap().contains(&name));
+}
+
+#[test]
 fn half_created_queue_is_removed_by_next_creator() {
     let name = name("half");
     let mut queue = Queue::<SpscMux>::create(&name, 2, 8).unwrap();

@@ -84,8 +84,8 @@ impl Mux {
         message.map(|message| (Some(producer), message))
     }
 
-    /// Returns the position in its ring of the message that [`Consumer::take`](super::Consumer::take)
-    /// took last; `None` if none was taken.
+    /// Returns the position in its ring of the message that was last taken without being freed;
+    /// `None` if none was.
     #[inline(always)]
     pub fn taken_position(&self) -> Option<u64> {
         self.rings.get(self.last_taken)?.1.taken().checked_sub(1)
