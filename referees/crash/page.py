@@ -90,10 +90,10 @@ somebody who chooses a transport and wants to know what is left to do after a cr
 
 MEANING = """
 A cell counts the trials in which something went wrong, of all trials; 0: in none of them.
-Messages have 56 bytes, those of `bulkhead-spsc-long` 200. One of parts of two messages is one that nobody sent.
+Messages have 56 bytes, those of `bulkhead-spsc-long` 200. A torn message counts as one that nobody sent.
 
 - *lost*: a message that its sender had sent, or sent later, reached no receiver. The message in flight at the kill is not judged.
-- *doubled*: a message that had been received before arrived again, or one twice.
+- *doubled*: a message arrived more than once.
 - *stuck*: a process that was not killed hung for a second, crashed or could not go on; or a message came that nobody sent; or no successor
   could begin.
 - *leaked*: something was left in `/dev/shm` after all processes had ended and the documented clean-up was done.
@@ -104,7 +104,7 @@ Push and pop are interrupted at every instruction, or at 180 at equal distances 
 Rows with fewer trials are samples: their trials hang, or their runtime is slow. Create, attach and detach are
 interrupted after each change of shared memory and around each system call (at most 30 of each), and at 15 instructions between. Hostile
 words are the first 64 of each mapping and 150 others. Where a process reports an error that its documentation answers with another
-attachment, the trial does so. An experiment ends after a process has hung for 60 times. `referees/crash/README.md` has the commands, and
+attachment, the trial does so. An experiment ends after 60 answers that did not come within a second. `referees/crash/README.md` has the commands, and
 rings with planted faults that the trials have to find.
 """
 
@@ -124,7 +124,7 @@ LIMITS = """
 - One machine, one kernel, one version of each. A sample of instructions can miss a window of a few instructions in long functions that
   change no shared memory and make no system call; other processes cannot see such a window.
 - A leak of kernel objects is judged by what the clean-up removes; only files are counted.
-- The controls of the kernel (message queues, sockets) keep their data outside of the processes, so there is no hostile word to write.
+- The kernel's own transports (message queues, sockets), which are here for comparison, keep their data outside of the processes, so there is no hostile word to write.
 - Not in the table: Aeron IPC (a media driver detects dead clients by timeouts), and nexus-shm (not in a registry).
 - tachyon-ipc 0.5.1 is not in the table either: its `Bus::listen` returns once the other end has connected, and its socket and memory serve
   that pair only. After a crash both ends begin anew. Its authors: “Producer process crashed: the consumer blocks indefinitely waiting for
@@ -159,7 +159,7 @@ def waiting(rows):
 
 def skipped(rows, counts):
     names = [name for name in rows if any(counts[name, e, "points skipped after many hangs"] for c in COLUMNS.values() for e in c)]
-    return f"\nEnded after 60 hangs in at least one experiment, its points being from all over the function: {', '.join(f'`{name}`' for name in names)}.\n" if names else ""
+    return f"\nEnded after 60 answers that did not come in at least one experiment, whose trials are a sample of its points: {', '.join(f'`{name}`' for name in names)}.\n" if names else ""
 
 
 def page(rows, counts, runs):
