@@ -27,7 +27,7 @@ const APART: Duration = Duration::from_millis(60);
 
 enum KillAttempt {
     At(String),
-    /// The standby exited before its promotion, since it was not ready.
+    /// The standby ended before its promotion: it was not ready, or was given up.
     Unready,
     /// The process has fewer stops.
     Over,
@@ -70,7 +70,9 @@ fn kill_at_stop(
                 resume(task, None);
             }
             WaitStatus::Stopped(_, signal) => resume(task, Some(signal)),
-            WaitStatus::Exited(..) if !is_counting => return Ok(KillAttempt::Unready),
+            WaitStatus::Exited(..) | WaitStatus::Signaled(..) if !is_counting => {
+                return Ok(KillAttempt::Unready);
+            }
             status @ (WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => {
                 panic!("ended by itself after {last}, at stop {stops} of {stop}: {status:?}")
             }
