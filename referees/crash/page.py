@@ -124,10 +124,10 @@ LIMITS = """
 - One machine, one kernel, one version of each. A sample of instructions can miss a window of a few instructions in long functions that
   change no shared memory and make no system call; other processes cannot see such a window.
 - A leak of kernel objects is judged by what the clean-up removes; only files are counted.
-- The kernel's own transports (message queues, sockets), which are here for comparison, keep their data outside of the processes, so there is no hostile word to write.
+- The kernel's own transports (message queues, sockets), which are here for comparison, keep their data outside of the processes: a hostile word cannot be written.
 - Not in the table: Aeron IPC (a media driver detects dead clients by timeouts), and nexus-shm (not in a registry).
 - tachyon-ipc 0.5.1 is not in the table either: its `Bus::listen` returns once the other end has connected, and its socket and memory serve
-  that pair only. After a crash both ends begin anew. Its authors: “Producer process crashed: the consumer blocks indefinitely waiting for
+  that pair only. After a crash both ends start again. Its authors: “Producer process crashed: the consumer blocks indefinitely waiting for
   the next message.” ([source](https://github.com/riyaneel/Tachyon/blob/main/INTEGRATION.md))
 """
 
