@@ -1,7 +1,7 @@
 //! A sender or a receiver that is stopped at an instruction of its push or pop, and killed there.
 
 use crate::facts::{Facts, Outcome};
-use crate::peer::{Attach, End, Peer};
+use crate::peer::{Attach, CAPACITY, End, Peer};
 use crate::place::Place;
 use crate::popped::{Popped, pushed};
 use crate::process::{Answer, PATIENCE, Process};
@@ -9,7 +9,10 @@ use crate::tracer::{Point, Stretch};
 
 pub const BEFORE: u64 = 3;
 pub const AFTER: u64 = 3;
-/// Messages to a receiver that is dead, and to its successor.
+/// Messages to a receiver that is dead: as many as there is room for if the message in flight keeps
+/// its place, and one more, which has that place if it was freed.
+const TO_FULL: u64 = CAPACITY as u64 - (BEFORE - 1 + AFTER) + 1;
+/// Messages to the successor of a receiver.
 const MORE: u64 = 20;
 
 /// Starts the processes of both ends, the creating one first. Returns the sender and the receiver.
@@ -244,7 +247,7 @@ pub fn kill_receiver(peer: &Peer, point: Point, facts: &mut Facts) {
         // It may only have waited for the receiver.
         first = pushed(&sender.answer(PATIENCE)).0;
     }
-    let answer = sender.ask(&format!("push {MORE}"));
+    let answer = sender.ask(&format!("push {TO_FULL}"));
     let (second, _) = pushed(&answer);
     let mut killed = Outcome { is_stuck: answer == Answer::Hangs, ..Outcome::default() };
     facts.add(KILLED, "sender hangs", killed.is_stuck.into());

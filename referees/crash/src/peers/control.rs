@@ -12,6 +12,8 @@ const CAPACITY_WORD: usize = 1;
 const LOCK: usize = 2;
 const HEAD: usize = 8;
 const TAIL: usize = 16;
+/// The receiver's position, if it is not `TAIL`.
+const POSITION: usize = 17;
 const SLOTS: usize = 24;
 const SLOT_WORDS: usize = 8;
 
@@ -30,9 +32,13 @@ enum Fault {
     LeavesFiles,
     /// A receiver has its position in its own memory.
     ForgetsPosition,
+    /// A receiver frees a slot before it reads it, and moves its position afterwards.
+    FreesFirst,
 }
 
-use Fault::{ForgetsPosition, LeavesFiles, LocksToAttach, MagicFirst, PublishesFirst, RemovesAtDetach};
+use Fault::{
+    ForgetsPosition, FreesFirst, LeavesFiles, LocksToAttach, MagicFirst, PublishesFirst, RemovesAtDetach,
+};
 
 struct Ring {
     words: AtomicWords,
@@ -117,13 +123,21 @@ fn peer(name: &'static str, kind: &'static str, fault: Fault) -> Peer {
             Ok(true)
         },
         move |ring: &mut Ring| {
-            let tail = if fault == ForgetsPosition { ring.position } else { ring.words[TAIL].load(Relaxed) };
+            let tail = match fault {
+                ForgetsPosition => ring.position,
+                FreesFirst => ring.words[POSITION].load(Relaxed),
+                _ => ring.words[TAIL].load(Relaxed),
+            };
             if tail == ring.words[HEAD].load(Acquire) {
                 return Ok(None);
             }
             let slot = slot(ring, tail);
+            if fault == FreesFirst {
+                ring.words[TAIL].store(tail + 1, Release);
+            }
             let message = core::array::from_fn(|word| slot[word].load(Relaxed));
             ring.position = tail + 1;
+            ring.words[POSITION].store(tail + 1, Release);
             ring.words[TAIL].store(tail + 1, Release);
             Ok(Some(message))
         },
@@ -131,7 +145,7 @@ fn peer(name: &'static str, kind: &'static str, fault: Fault) -> Peer {
     peer.with_clean_up(remove_contents)
 }
 
-pub fn all() -> [Peer; 6] {
+pub fn all() -> [Peer; 7] {
     [
         peer("control", "control: publishes before it writes", PublishesFirst),
         peer("control-create", "control: magic before sizes", MagicFirst),
@@ -139,5 +153,6 @@ pub fn all() -> [Peer; 6] {
         peer("control-detach", "control: removes the file at detach", RemovesAtDetach),
         peer("control-leak", "control: leaves a file of a dead creator", LeavesFiles),
         peer("control-double", "control: position in private memory", ForgetsPosition),
+        peer("control-early", "control: frees a slot before it reads it", FreesFirst),
     ]
 }
