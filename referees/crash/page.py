@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes docs/src/crash-table.md and its chart from crash-table.csv and says.csv.
 
-page.py            writes both
-page.py --check    exits with 1 if a file differs from what it would write
+page.py                  writes both
+page.py --check          exits with 1 if a file differs from what it would write
+page.py --compare NEW    prints the cells of another run that differ from crash-table.csv
 """
 
 import csv
@@ -25,9 +26,9 @@ COLUMNS = {
 KINDS = ["lost", "doubled", "stuck", "leaked"]
 
 
-def read():
+def read(path=HERE / "crash-table.csv"):
     rows, counts, runs = {}, defaultdict(int), defaultdict(dict)
-    for line in csv.DictReader((HERE / "crash-table.csv").open()):
+    for line in csv.DictReader(open(path, encoding="utf-8")):
         name = line["transport"]
         if name.startswith("control"):
             continue
@@ -216,7 +217,30 @@ def chart(rows, counts):
     return "\n".join(out) + "\n</svg>\n"
 
 
+def compare(path):
+    """Prints the cells of another run with other outcomes, whatever the numbers of trials."""
+    (rows, counts, _), (others, new, _) = read(), read(path)
+    common = [name for name in rows if name in others]
+
+    def outcomes(counts, name, column):
+        trials = total(counts, name, column, "trials")
+        found = (total(counts, name, column, kind) for kind in [*KINDS, "starts over"])
+        return ["all" if count and count == trials else count for count in found]
+
+    differ = [(name, column) for name in common for column in COLUMNS if outcomes(counts, name, column) != outcomes(new, name, column)]
+    for name, column in differ:
+        print(f"{name}, {column}: {cell(new, name, column)}; in crash-table.csv {cell(counts, name, column)}")
+    missing = [name for name in rows if name not in others]
+    print(f"{len(common)} of {len(rows)} rows: {len(common) * len(COLUMNS) - len(differ)} cells with the same outcomes, {len(differ)} with others")
+    if missing:
+        print(f"not in {path}: {', '.join(missing)}")
+
+
 def main():
+    if sys.argv[1:2] == ["--compare"]:
+        if len(sys.argv) != 3:
+            sys.exit(__doc__)
+        return compare(sys.argv[2])
     rows, counts, runs = read()
     files = {DOCS / "crash-table.md": page(rows, counts, runs), DOCS / "images/crash-table.svg": chart(rows, counts)}
     differs = False

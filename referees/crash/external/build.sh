@@ -28,6 +28,7 @@ fi
 # Java: JAVA_BIN is a folder with java and javac of 22 or newer (.ci/languages.sh makes target/languages/java/bin). Agrona is fetched
 # with Maven.
 agrona=2.2.4
+[ -z "${JAVA_BIN:-}" ] || JAVA_BIN=$(cd "$JAVA_BIN" && pwd)
 if [ -n "${JAVA_BIN:-}" ] && command -v mvn >/dev/null; then
     echo "building agrona"
     mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy \

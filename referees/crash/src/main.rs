@@ -165,7 +165,8 @@ impl Results {
 fn report_all(peers: &[(&str, usize)]) -> bool {
     let load = conditions::load();
     let jobs = std::thread::available_parallelism().map_or(2, |cores| 2 * cores.get());
-    let next = Mutex::new(peers.iter().enumerate());
+    // The last ones are interpreters, which take longest.
+    let next = Mutex::new(peers.iter().enumerate().rev());
     let results = Mutex::new(Results { outputs: vec![None; peers.len()], printed: 0, is_expected: true });
     std::thread::scope(|scope| {
         for _ in 0..jobs {
