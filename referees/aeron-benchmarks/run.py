@@ -159,7 +159,7 @@ def main():
     parser.add_argument("--cores", type=int, nargs=2, default=[0, 1])
     parser.add_argument("--rates", nargs="+", default=["100k", "500k", "1M"])
     parser.add_argument("--bytes", type=int, default=32, help="of a message")
-    parser.add_argument("--seconds", type=int, default=5, help="of a run")
+    parser.add_argument("--seconds", type=int, default=20, help="of a run")
     parser.add_argument("--warm-up", type=int, default=5, help="seconds before a run")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--budget", type=float, default=1800.0, help="seconds in all")
