@@ -63,9 +63,10 @@ fn slot_of_bytes<const B: usize>(message: &[u8]) -> Slot {
 #[inline(always)]
 fn slot_of_words<const W: usize>(message: &[u8]) -> Slot {
     let mut slot = [0; MESSAGE_WORDS];
-    let (words, _) = message.as_chunks::<8>();
-    for (at, word) in words.iter().take(W).enumerate() {
-        slot[at] = u64::from_ne_bytes(*word);
+    if let Some(words) = message.as_chunks::<8>().0.first_chunk::<W>() {
+        for (at, word) in words.iter().enumerate() {
+            slot[at] = u64::from_ne_bytes(*word);
+        }
     }
     slot
 }
@@ -95,9 +96,10 @@ pub(super) fn copy_from_slot(slot: Slot, message: &mut [u8]) {
 
 #[inline(always)]
 fn copy_words<const W: usize>(slot: Slot, message: &mut [u8]) {
-    let (words, _) = message.as_chunks_mut::<8>();
-    for (at, word) in words.iter_mut().take(W).enumerate() {
-        *word = slot[at].to_ne_bytes();
+    if let Some(words) = message.as_chunks_mut::<8>().0.first_chunk_mut::<W>() {
+        for (at, word) in words.iter_mut().enumerate() {
+            *word = slot[at].to_ne_bytes();
+        }
     }
 }
 
