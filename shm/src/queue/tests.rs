@@ -5,9 +5,10 @@
 //! headers are those of a living process, this one, as if the id had been given to another process
 //! since.
 
-use super::descriptor::{self, DESCRIPTOR};
+use super::descriptor::{self, AttachedPeers, DESCRIPTOR};
 use super::names::segment_name;
 use super::*;
+use crate::attached::Peers as _;
 use crate::memory::{fifo, unlink};
 use crate::ring::Consumer;
 use crate::ring::array_queue::ArrayQueue;
@@ -26,6 +27,19 @@ fn path(file: &str) -> PathBuf {
 fn files(name: &str) -> usize {
     let names = std::fs::read_dir(crate::memory::SHM_DIR).unwrap().map(|entry| entry.unwrap().file_name());
     names.filter(|file| file.to_string_lossy().starts_with(&segment_name(name, ""))).count()
+}
+
+#[test]
+fn peers_of_a_queue_are_the_processes_at_its_ends() {
+    let mut queue = Queue::<ArrayQueue>::create(&name("peers"), 2, 8).unwrap();
+    let peers = AttachedPeers { words: queue.words.clone(), producers: queue.producers() };
+    assert_eq!([peers.consumer(), peers.producer(0), peers.producer(1)], [None; 3]);
+    let _ends = (queue.consumer().unwrap(), queue.producer(1).unwrap());
+    let own = Some(std::process::id());
+    assert_eq!(
+        [peers.consumer(), peers.producer(0), peers.producer(1), peers.producer(2)],
+        [own, None, own, None]
+    );
 }
 
 #[test]
