@@ -25,22 +25,36 @@ if [ $# -ge 3 ]; then
 else
     echo "SKIPPED cpp-ipc: give the prefix where it is installed, and its version" >&2
 fi
-# Java: JAVA_BIN is a folder with java and javac of 22 or newer (.ci/languages.sh makes target/languages/java/bin). Agrona is fetched
-# with Maven.
-agrona=2.2.4
+# Java: JAVA_BIN is a folder with java and javac of 22 or newer (.ci/languages.sh makes target/languages/java/bin). Agrona and Aeron are
+# fetched with Maven.
+agrona=2.2.4 aeron=1.51.0 aeron_agrona=2.4.1
 [ -z "${JAVA_BIN:-}" ] || JAVA_BIN=$(cd "$JAVA_BIN" && pwd)
-if [ -n "${JAVA_BIN:-}" ] && command -v mvn >/dev/null; then
-    echo "building agrona"
-    mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy \
-        "-Dartifact=org.agrona:agrona:$agrona" "-DoutputDirectory=$out/java"
-    jar=$out/java/agrona-$agrona.jar
-    "$JAVA_BIN/javac" -d "$out/java" -cp "$jar" "$here/Role.java" "$here/AgronaRing.java"
-    cat >"$out/agrona" <<END
+fetch() { # artifact, then folder
+    mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy "-Dartifact=$1" "-DoutputDirectory=$2"
+}
+java_program() { # program, its class, folder, class path of its libraries, then options
+    program=$1 class=$2 folder=$3 libraries=$4
+    shift 4
+    "$JAVA_BIN/javac" -d "$folder" -cp "$libraries" "$here/Role.java" "$here/$class.java"
+    cat >"$out/$program" <<END
 #!/bin/sh
-exec "$JAVA_BIN/java" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Dagrona.version=$agrona \\
-    --add-opens java.base/jdk.internal.misc=ALL-UNNAMED --enable-native-access=ALL-UNNAMED -cp "$out/java:$jar" AgronaRing "\$@"
+exec "$JAVA_BIN/java" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData $* \\
+    --add-opens java.base/jdk.internal.misc=ALL-UNNAMED --enable-native-access=ALL-UNNAMED -cp "$folder:$libraries" $class "\$@"
 END
-    chmod +x "$out/agrona"
+    chmod +x "$out/$program"
+}
+if [ -n "${JAVA_BIN:-}" ] && command -v mvn >/dev/null; then
+    out=$(cd "$out" && pwd)
+    echo "building agrona"
+    fetch "org.agrona:agrona:$agrona" "$out/java"
+    java_program agrona AgronaRing "$out/java" "$out/java/agrona-$agrona.jar" "-Dagrona.version=$agrona"
+    echo "building aeron-ipc"
+    jars=$out/aeron
+    fetch "io.aeron:aeron-client:$aeron" "$jars"
+    fetch "io.aeron:aeron-driver:$aeron" "$jars"
+    fetch "org.agrona:agrona:$aeron_agrona" "$jars"
+    java_program aeron-ipc AeronIpc "$jars" "$jars/aeron-client-$aeron.jar:$jars/aeron-driver-$aeron.jar:$jars/agrona-$aeron_agrona.jar" \
+        "-Daeron.version=$aeron" "-Daeron.program=$out/aeron-ipc"
 else
-    echo "SKIPPED agrona: set JAVA_BIN to a folder with java and javac of 22 or newer, and install Maven" >&2
+    echo "SKIPPED agrona, aeron-ipc: set JAVA_BIN to a folder with java and javac of 22 or newer, and install Maven" >&2
 fi

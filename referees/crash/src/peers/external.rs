@@ -23,7 +23,7 @@ const fn external(names: [&'static str; 4], has_many_senders: bool, hint: &'stat
     External { name, library, language, kind, has_many_senders, hint }
 }
 
-const ALL: [External; 8] = [
+const ALL: [External; 9] = [
     external(
         ["boost-queue", "Boost.Interprocess", "C++", "message_queue"],
         true,
@@ -50,6 +50,11 @@ const ALL: [External; 8] = [
     external(
         ["agrona", "Agrona", "Java", "OneToOneRingBuffer"],
         false,
+        "set JAVA_BIN, and run external/build.sh",
+    ),
+    external(
+        ["aeron-ipc", "Aeron", "Java", "IPC, exclusive publications"],
+        true,
         "set JAVA_BIN, and run external/build.sh",
     ),
 ];
