@@ -7,6 +7,10 @@
 #
 # Installs cargo-mutants below target/ where it is missing. Reports loudly what it skips. Exits with 1 if a survivor is not known.
 set -euo pipefail
+# Mutants fill /dev/shm, and killed tests leave files there: they have one of their own, of 2 GB, where that may be mounted.
+if [ -z "${OWN_SHM:-}" ] && unshare --mount mount -t tmpfs tmpfs /dev/shm 2>/dev/null; then
+  OWN_SHM=1 exec unshare --mount bash -c 'mount -t tmpfs -o size=2g tmpfs /dev/shm; exec "$0" "$@"' "$(realpath "$0")" "$@"
+fi
 cd "$(dirname "$0")/.."
 parts=24
 shard=${SHARD:-$((10#$(date +%j) % parts))}
