@@ -128,8 +128,7 @@ LIMITS = """
 - The kernel's own transports (message queues, sockets), which are here for comparison, keep their data outside of the processes: a hostile word cannot be written.
 - Not in the table: nexus-shm (not in a registry).
 - The media driver of `aeron-ipc` is killed in no trial. Its client has a second thread, which is not stopped at points, and 48 MB of shared
-  memory, of which few words are overwritten. Its row is of a run of its own on a busy machine, in which a sender sends 20 messages after
-  its receiver's death, and does not fill the transport.
+  memory, of which few words are overwritten.
 - tachyon-ipc 0.5.1 is not in the table either: its `Bus::listen` returns once the other end has connected, and its socket and memory serve
   that pair only. After a crash both ends start again. Its authors: “Producer process crashed: the consumer blocks indefinitely waiting for
   the next message.” ([source](https://github.com/riyaneel/Tachyon/blob/main/INTEGRATION.md))

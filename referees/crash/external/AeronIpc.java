@@ -128,12 +128,13 @@ final class AeronIpc implements Role.End {
         Files.writeString(Path.of(place, "driver.new"), "" + ProcessHandle.current().pid());
         Files.move(Path.of(place, "driver.new"), file);
         while (Files.exists(file) && isAlive(trials)) Thread.sleep(20);
+        // Before its directory goes, after which another driver may begin.
+        Files.deleteIfExists(file);
         // A hostile word may have damaged what the driver reads: it may not end in order.
         var close = new Thread(driver::close);
         close.setDaemon(true);
         close.start();
         close.join(3000);
-        Files.deleteIfExists(file);
         Runtime.getRuntime().halt(0);
     }
 
