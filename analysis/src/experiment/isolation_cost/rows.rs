@@ -187,7 +187,8 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Is
         reference,
         differences: pairing.as_ref().map_or_else(Vec::new, |pairing| {
             let of = |measure| Percentile::ALL.map(|percentile| compare_figure(pairing, measure, percentile));
-            let knows = pairing.a.iter().chain(&pairing.b).any(|run| run.excluded_share().is_some());
+            // Of the row's runs, not of its pairs: a row has the same lines where no pair is left.
+            let knows = runs.iter().any(|run| run.excluded_share().is_some());
             let free = if knows { of(Measure::StallFree).to_vec() } else { Vec::new() };
             let steal = if knows { of(Measure::WithoutSteal).to_vec() } else { Vec::new() };
             [of(Measure::RtVenueFromDue).to_vec(), steal, of(Measure::RtVenue).to_vec(), free].concat()
@@ -314,6 +315,24 @@ mod tests {
         assert_eq!((end_stamped.reference, end_stamped.variant.as_str()), (Some(own), "stamps ends"));
         let ratio = end_stamped.differences[0].difference.unwrap().ratio.value;
         assert!((ratio - 250.0 / 300.0).abs() < 1e-9, "{ratio}");
+    }
+
+    #[test]
+    fn row_keeps_its_lines_when_no_pair_is_left() {
+        let runs = |ns: f64, core_rtt_after_ns: f64| {
+            let mut run = fixtures::run(0, ns);
+            run.core_rtt_after_ns = Some(core_rtt_after_ns);
+            run.measures.insert(Measure::StallFree.name().into(), run.measure(Measure::RtVenue));
+            vec![run; 5]
+        };
+        let lines = |core_rtt_after_ns| {
+            let of = |isolation, ns| measured(isolation, "", runs(ns, core_rtt_after_ns));
+            let all = [of(Isolation::Thread, 300.0), of(Isolation::Process, 310.0)];
+            row(&all[1], &all, &[], &Endpoint::default()).differences
+        };
+        let (paired, moved) = (lines(100.0), lines(500.0));
+        assert!(paired[0].difference.is_some() && moved[0].difference.is_none());
+        assert_eq!((paired.len(), moved.len()), (12, 12));
     }
 
     #[test]
