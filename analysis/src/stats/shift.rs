@@ -65,12 +65,12 @@ pub(super) const TEN_PERCENT: ErrorLevel = ErrorLevel { share: 0.10, z: 1.644_85
 
 /// Returns the difference of every two runs of one placement, ascending, with its weight.
 fn differences(a: &[Sample], b: &[Sample]) -> Vec<(f64, f64)> {
-    let runs = |placement| a.iter().chain(b).filter(|run| run.placement == placement).count();
-    let mut found: Vec<(f64, f64)> = a
-        .iter()
-        .flat_map(|a| b.iter().filter(|b| b.placement == a.placement).map(move |b| (a, b)))
-        .map(|(a, b)| (b.value - a.value, 1.0 / (runs(a.placement) + 1) as f64))
-        .collect();
+    let mut found = Vec::with_capacity(a.len() * b.len());
+    for run in a {
+        let is_here = |other: &&Sample| other.placement == run.placement;
+        let weight = 1.0 / (a.iter().chain(b).filter(is_here).count() + 1) as f64;
+        found.extend(b.iter().filter(is_here).map(|other| (other.value - run.value, weight)));
+    }
     found.sort_by(|a, b| a.0.total_cmp(&b.0));
     found
 }
@@ -145,9 +145,8 @@ fn two_sided_tail(z: f64) -> f64 {
 pub(super) fn flips(a: &[Sample], b: &[Sample], level: ErrorLevel) -> Option<Estimate> {
     // If even the ranks give no limit, A and B were hardly ever in one placement; the permutation
     // test would then only reject that the placements are random.
-    ranks(a, b, FIVE_PERCENT)?;
+    let value = ranks(a, b, FIVE_PERCENT)?.value;
     let mut steps: Vec<f64> = differences(a, b).into_iter().map(|(value, _)| value).collect();
-    let value = middle(&differences(a, b));
     let (first, last) = (*steps.first()?, *steps.last()?);
     let same = 1e-12 * (1.0 + first.abs().max(last.abs()));
     steps.dedup_by(|a, b| (*a - *b).abs() <= same);
@@ -203,7 +202,7 @@ fn extreme_sums(a: &[Sample], b: &[Sample], shift: f64) -> (Box<dyn Iterator<Ite
         (Box::new(exhaustive_sums(scores).filter(is_extreme)), 1 << (a.len() - 1))
     } else {
         // The observed assignment is one of the possible ones.
-        let sums = std::iter::once(found + 2e-9).chain(sampled_sums(scores).take(SAMPLED_FLIPS));
+        let sums = std::iter::once(found + 2e-9).chain(sampled_sums(&scores).take(SAMPLED_FLIPS));
         (Box::new(sums.filter(is_extreme)), SAMPLED_FLIPS + 1)
     }
 }
@@ -222,20 +221,32 @@ fn exhaustive_sums(mut scores: Vec<f64>) -> impl Iterator<Item = f64> {
     })
 }
 
-/// Sums the scores with random signs, without end.
-fn sampled_sums(scores: Vec<f64>) -> impl Iterator<Item = f64> {
+/// Sums the scores with random signs, without end: a random byte chooses the signs of eight scores.
+fn sampled_sums(scores: &[f64]) -> impl Iterator<Item = f64> + use<> {
     let mut draws = SeededRng::new(SEED);
+    let of_eight: Vec<Vec<f64>> = scores.chunks(8).map(signed_sums).collect();
     std::iter::repeat_with(move || {
         let mut sum = 0.0;
-        for scores in scores.chunks(64) {
-            let mut signs = draws.next_u64();
-            for score in scores {
-                sum += if signs & 1 == 0 { *score } else { -score };
-                signs >>= 1;
+        for of_eight in of_eight.chunks(8) {
+            let signs = draws.next_u64().to_le_bytes();
+            for (sums, signs) in of_eight.iter().zip(signs) {
+                sum += sums[usize::from(signs) % sums.len()];
             }
         }
         sum
     })
+}
+
+/// Returns the sums of the scores with all signs; bit `i` of an index is set if score `i` counts as
+/// negative.
+fn signed_sums(scores: &[f64]) -> Vec<f64> {
+    let mut sums = vec![scores.iter().sum()];
+    for score in scores {
+        sums.extend_from_within(..);
+        let half = sums.len() / 2;
+        sums[half..].iter_mut().for_each(|sum| *sum -= 2.0 * score);
+    }
+    sums
 }
 
 /// Returns each pair's difference of ranks within its placement, as a share, with B shifted back.
