@@ -8,7 +8,7 @@ mod rings;
 mod runs;
 mod simulated;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use libtest_mimic::{Arguments, Trial};
 use std::process::{Command, ExitCode, Output, Stdio};
 
 /// A name and what it does, which panics where something does not hold.
@@ -27,23 +27,21 @@ const TESTS: &[Test] = &[
 ];
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    if words.first().is_some_and(|word| ["run", "simulate", "role"].contains(&word.as_str())) {
+    let first = std::env::args().nth(1);
+    if first.is_some_and(|word| ["run", "simulate", "role"].contains(&word.as_str())) {
         return rings::harness().main();
     }
-    if words.iter().any(|word| word == "--list") {
-        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    let asked: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
-    let is_asked = |name: &str| asked.is_empty() || asked.iter().any(|word| name.contains(word.as_str()));
-    let mut failed = 0;
-    for (name, test) in TESTS.iter().filter(|(name, _)| is_asked(name)) {
-        let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
-        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-        failed += usize::from(!passed);
-    }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let threads = std::env::var("RUST_TEST_THREADS").ok().and_then(|count| count.parse().ok());
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = arguments.test_threads.or(threads);
+    let trial = |(name, test): &Test| {
+        let test = *test;
+        Trial::test(*name, move || {
+            test();
+            Ok(())
+        })
+    };
+    libtest_mimic::run(&arguments, TESTS.iter().map(trial).collect()).exit_code()
 }
 
 /// Runs this program as the launcher with a defect; `OUT`: a fresh folder, `_`: a space in a word.
