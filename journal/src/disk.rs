@@ -144,3 +144,16 @@ pub(crate) fn remove(disk: &dyn Disk, path: &Path) -> Result<(), JournalError> {
         _ => Ok(()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_missing_file_counts_as_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        remove(&OsDisk, &folder.path().join("missing")).unwrap();
+        let error = remove(&OsDisk, folder.path()).unwrap_err().to_string();
+        assert!(error.contains("cannot remove it"), "{error}");
+    }
+}

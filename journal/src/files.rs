@@ -51,3 +51,27 @@ fn regular(opened: nix::Result<OwnedFd>) -> io::Result<File> {
 fn refused(why: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, why)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn only_regular_file_with_one_name_is_opened_for_update() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        open_for_update(folder.path(), "new").unwrap();
+        open_for_update(folder.path(), "new").unwrap();
+        std::fs::hard_link(path("new"), path("second name")).unwrap();
+        symlink(path("new"), path("link")).unwrap();
+        for (name, why) in
+            [("new", "several names"), ("second name", "several names"), ("link", "a symbolic link")]
+        {
+            let error = open_for_update(folder.path(), name).unwrap_err().to_string();
+            assert!(error.contains(why), "{name}: {error}");
+        }
+        symlink(folder.path(), path("folder")).unwrap();
+        assert!(open_for_update(&path("folder"), "file").is_err(), "a folder that is a link");
+    }
+}
