@@ -77,8 +77,11 @@ fn faulty_venues_leave_no_order_open() {
                 "a permanent fault has no recovery: {incident}"
             );
         }
-        let stuck = |incident: &Value| number(&incident["stuck"]);
-        assert!(stuck(&incidents[0]) > 100 && stuck(&incidents[3]) > 100, "{incidents:?}");
+        // How many orders come in that time depends on scheduling.
+        for slow_or_mute in [&incidents[0], &incidents[3]] {
+            let [stuck, orders] = ["stuck", "orders"].map(|figure| number(&slow_or_mute[figure]));
+            assert!(stuck * 2 > orders, "most orders are stuck: {slow_or_mute}");
+        }
     }
 }
 
