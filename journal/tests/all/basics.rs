@@ -216,6 +216,21 @@ fn progress_is_last_record_and_recovered_end() {
     append(&mut writer, 2);
     let (last, recovered) = writer.progress();
     assert_eq!((last, recovered.unwrap().last), (7, 5));
+    assert_eq!(writer.durable(), u64::MAX, "nothing waits for a sync that nobody makes");
+    let other = self::folder();
+    let mut grouped = Writer::open(other.path(), &options(GROUP), |_| {}).unwrap();
+    append(&mut grouped, 3);
+    grouped.sync().unwrap();
+    assert_eq!(grouped.durable(), 3);
+}
+
+#[test]
+fn segments_of_unsupported_sizes_are_refused() {
+    for segment_bytes in [0, 4088, 4100, (1 << 31) + 8] {
+        let options = Options { segment_bytes, ..options(Durability::Process) };
+        let refused = Writer::open(folder().path(), &options, |_| {}).map(drop).unwrap_err().to_string();
+        assert!(refused.contains(&format!("segments of {segment_bytes} bytes")), "{refused}");
+    }
 }
 
 #[test]

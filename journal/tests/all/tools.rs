@@ -43,6 +43,18 @@ fn dump_has_each_record_in_each_format() {
     assert!(listed.contains("snapshot-00000000000000000006  10 bytes  up to record 6"), "{listed}");
 }
 
+#[test]
+fn journal_is_known_by_a_segment_or_a_snapshot() {
+    let folder = folder();
+    assert!(!tool::is_journal(folder.path()).unwrap());
+    for name in ["log-00000001", "snapshot-00000000000000000001"] {
+        let path = folder.path().join(name);
+        fs::write(&path, "").unwrap();
+        assert!(tool::is_journal(folder.path()).unwrap(), "{name}");
+        fs::remove_file(&path).unwrap();
+    }
+}
+
 fn damage(path: &Path, at: usize) {
     let mut bytes = fs::read(path).unwrap();
     bytes[at] ^= 0xff;
