@@ -89,6 +89,31 @@ fn file_truncated_under_writer_leaves_a_prefix() {
 }
 
 #[test]
+fn closed_segment_that_cannot_be_opened_fails_the_sync() {
+    let folder = folder();
+    append(&mut open(folder.path()), 300);
+    // Its predecessor synced nothing, so a sync includes the segments that it wrote.
+    let mut writer = open(folder.path());
+    append(&mut writer, 1);
+    let first = folder.path().join("log-00000001");
+    fs::remove_file(&first).unwrap();
+    std::os::unix::fs::symlink(&first, &first).unwrap();
+    let error = writer.sync().unwrap_err().to_string();
+    assert!(error.contains("log-00000001") && error.contains("cannot open it"), "{error}");
+}
+
+#[test]
+fn log_without_its_first_segment_has_no_beginning() {
+    let folder = folder();
+    append(&mut open(folder.path()), 300);
+    // Not a gap that a snapshot left: the segment is there, without a record.
+    let first = folder.path().join("log-00000001");
+    fs::write(&first, vec![0; fs::metadata(&first).unwrap().len() as usize]).unwrap();
+    let mut reader = Reader::open(folder.path(), Some(1)).unwrap();
+    assert!(matches!(reader.next_record(), Err(JournalError::Gap { .. })));
+}
+
+#[test]
 fn file_in_place_of_directory_is_named() {
     let folder = folder();
     let file = folder.path().join("file");
