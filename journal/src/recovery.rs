@@ -179,22 +179,3 @@ fn read_records(
     }
     Ok(end)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Options, Writer};
-
-    #[test]
-    fn each_segment_with_records_is_listed_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let options = Options { segment_bytes: 4096, ..Options::default() };
-        let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
-        for _ in 0..10 {
-            writer.append(&[7; 1000]).unwrap();
-        }
-        writer.close().unwrap();
-        let end = recover(folder.path(), |_| {}).unwrap();
-        assert_eq!((end.last, end.segments), (10, vec![1, 2, 3, 4]), "three records each");
-    }
-}

@@ -459,3 +459,21 @@ fn prepare_dir(
     }
     Ok(unused)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recovery_lists_each_segment_with_records_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { segment_bytes: 4096, ..Options::default() };
+        let mut writer = Writer::open(folder.path(), &options, |_| {}).unwrap();
+        for _ in 0..10 {
+            writer.append(&[7; 1000]).unwrap();
+        }
+        writer.close().unwrap();
+        let end = crate::recover(folder.path(), |_| {}).unwrap();
+        assert_eq!((end.last, end.segments), (10, vec![1, 2, 3, 4]), "three records each");
+    }
+}
