@@ -97,8 +97,8 @@ fn obsolete_snapshots_and_segments_are_removed() {
     let folder = folder();
     let writer = write_three_snapshots(folder.path(), &options(Durability::Process));
     wait_until("the third snapshot's pruning", || snapshots(folder.path()).len() == 2);
-    // Once the segments are pruned. An empty one is ready for the writer; the log's beginning is not
-    // missing for that.
+    // Once the segments are pruned. An empty one is ready for the writer, which does not mean that
+    // the log's beginning is missing.
     wait_until("the log begins after record 1", || {
         matches!(Reader::open(folder.path(), Some(1)), Err(JournalError::Gap { .. }))
     });
