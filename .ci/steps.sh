@@ -26,3 +26,10 @@ nothing_left() {
   left=$(find /dev/shm -maxdepth 1 -name 'bulkhead.*' 2>/dev/null || true)
   [ -z "$left" ] || { echo "left in /dev/shm: $left"; return 1; }
 }
+
+# compiles_nothing COMMAND...: fails if a build that was made before compiles anything again.
+compiles_nothing() {
+  local again
+  again=$("$@" 2>&1 | grep -E '^ +Compiling' || true)
+  [ -z "$again" ] || { echo "$* compiles again:"; echo "$again"; return 1; }
+}

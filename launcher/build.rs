@@ -1,25 +1,60 @@
 //! Tells the launcher which commit and which compiler built it, for the records of runs.
+//!
+//! Runs again when a source or the checked-out commit changes, and only then: an unedited build compiles nothing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn main() {
-    // Runs at each build: whether the sources differ from the commit is known only then.
-    println!("cargo:rerun-if-changed=no-such-file");
     let workspace = PathBuf::from(env("CARGO_MANIFEST_DIR")).parent().expect("a workspace").to_owned();
-    let is_own = |root: String| Path::new(&root).canonicalize().ok() == workspace.canonicalize().ok();
-    let git = |args: &[&str]| output(Command::new("git").current_dir(&workspace).args(args));
+    let sources = sources(&workspace);
+    sources.iter().for_each(|source| rerun_if_changed(&workspace.join(source)));
+    let is_own = |root: &String| Path::new(root).canonicalize().ok() == workspace.canonicalize().ok();
+    // Without optional locks: a refreshed index would be a change that nobody made.
+    let git = |args: &[&str]| {
+        output(Command::new("git").current_dir(&workspace).arg("--no-optional-locks").args(args))
+    };
     // A copy without history may lie inside of another repository.
     let commit = git(&["rev-parse", "--show-toplevel"])
-        .filter(|root| is_own(root.clone()))
+        .filter(is_own)
         .and_then(|_| git(&["rev-parse", "--short=8", "HEAD"]));
-    let changes = git(&["status", "--porcelain", "--untracked-files=no"]);
-    let is_modified = commit.as_ref().and(changes).map(|changes| !changes.is_empty());
+    let mut is_modified = None;
+    if commit.is_some() {
+        // A commit moves the branch, which is a file of its own or a line of the packed ones; a checkout moves HEAD.
+        let branch = git(&["symbolic-ref", "--quiet", "HEAD"]);
+        for name in ["HEAD".to_owned(), "packed-refs".to_owned()].into_iter().chain(branch) {
+            git(&["rev-parse", "--git-path", &name])
+                .iter()
+                .for_each(|path| rerun_if_changed(&workspace.join(path)));
+        }
+        let status = ["status", "--porcelain", "--untracked-files=no", "--"];
+        let status: Vec<&str> = status.into_iter().chain(sources.iter().map(String::as_str)).collect();
+        is_modified = git(&status).map(|changes| !changes.is_empty());
+    }
     let compiler = output(Command::new(env("RUSTC")).arg("--version"));
     println!("cargo:rustc-env=BULKHEAD_COMMIT={}", commit.unwrap_or_default());
     println!("cargo:rustc-env=BULKHEAD_MODIFIED={}", is_modified.map_or(String::new(), |is| is.to_string()));
     println!("cargo:rustc-env=BULKHEAD_COMPILER={}", compiler.unwrap_or_default());
     println!("cargo:rustc-env=BULKHEAD_PROFILE={}", env("PROFILE"));
+}
+
+/// Returns what of the workspace a build may read: its packages' sources and manifests, of those that lie at the top.
+fn sources(workspace: &Path) -> Vec<String> {
+    let folders = workspace.read_dir().into_iter().flatten().flatten();
+    let names = folders.filter_map(|folder| folder.file_name().into_string().ok());
+    let packages = names.filter(|name| workspace.join(name).join("src/lib.rs").is_file());
+    let files = packages.flat_map(|name| [format!("{name}/src"), format!("{name}/Cargo.toml")]);
+    let mut sources: Vec<String> =
+        files.chain(["Cargo.toml", "Cargo.lock", "launcher/build.rs"].map(String::from)).collect();
+    sources.sort();
+    sources
+}
+
+/// Names a file or folder that cargo watches. One that does not exist would run this program at each build.
+fn rerun_if_changed(path: &Path) {
+    if path.exists() {
+        println!("cargo:rerun-if-changed={}", path.display());
+    }
 }
 
 fn env(name: &str) -> String {
