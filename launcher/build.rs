@@ -1,6 +1,7 @@
 //! Tells the launcher which commit and which compiler built it, for the records of runs.
 //!
-//! Runs again when a source or the checked-out commit changes, and only then: an unedited build compiles nothing.
+//! Runs again when a source or the checked-out commit changes, and only then: an unedited build
+//! compiles nothing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +21,8 @@ fn main() {
         .and_then(|_| git(&["rev-parse", "--short=8", "HEAD"]));
     let mut is_modified = None;
     if commit.is_some() {
-        // A commit moves the branch, which is a file of its own or a line of the packed ones; a checkout moves HEAD.
+        // A commit moves the branch, which is a file of its own or a line of the packed ones; a
+        // checkout moves HEAD.
         let branch = git(&["symbolic-ref", "--quiet", "HEAD"]);
         for name in ["HEAD".to_owned(), "packed-refs".to_owned()].into_iter().chain(branch) {
             git(&["rev-parse", "--git-path", &name])
@@ -38,7 +40,7 @@ fn main() {
     println!("cargo:rustc-env=BULKHEAD_PROFILE={}", env("PROFILE"));
 }
 
-/// Returns what of the workspace a build may read: its packages' sources and manifests, of those that lie at the top.
+/// Returns what of the workspace a build may read: sources and manifests of its top-level packages.
 fn sources(workspace: &Path) -> Vec<String> {
     let folders = workspace.read_dir().into_iter().flatten().flatten();
     let names = folders.filter_map(|folder| folder.file_name().into_string().ok());
@@ -50,7 +52,7 @@ fn sources(workspace: &Path) -> Vec<String> {
     sources
 }
 
-/// Names a file or folder that cargo watches. One that does not exist would run this program at each build.
+/// Names a file or folder that cargo watches. A missing one would run this program at each build.
 fn rerun_if_changed(path: &Path) {
     if path.exists() {
         println!("cargo:rerun-if-changed={}", path.display());

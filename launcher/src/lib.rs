@@ -28,7 +28,7 @@ pub use runtime::setup::BRIDGE;
 pub use {gateway, protocol, roles, shm, strategy, system, techniques};
 
 /// The Rust code of README and book, compiled by `cargo test --doc`: code that does not build fails
-/// there. `structure::snippets` finds a page that is missing here.
+/// there. The `snippets` test of package `checks` finds a page that is missing here.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../../README.md")]

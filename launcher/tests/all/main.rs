@@ -8,7 +8,6 @@
 //! | `syscalls` | the launcher killed before and after its system calls |
 //! | `cli` | what users get wrong; folders that are damaged, hostile or large |
 //! | `simulate` | runs on a virtual clock |
-//! | `structure` | the source itself: modules, links, length |
 //!
 //! One of them alone: `cargo test -p launcher --test all ledger::`.
 
@@ -19,7 +18,6 @@ mod exports;
 mod live;
 mod simulate;
 mod simulate_supervisor;
-mod structure;
 mod syscalls;
 
 /// The made-up runs of the tests of `analysis`.

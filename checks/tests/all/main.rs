@@ -1,5 +1,7 @@
-//! The structure of the source itself: modules without cycles, `unsafe` in two crates and three
-//! files, files of one idea, links that lead somewhere. Each check must also find its broken tree.
+//! Checks of text and form: modules without cycles, `unsafe` in two crates and three files, files
+//! of one idea, links that lead somewhere, published figures. Each must also find its broken tree.
+//!
+//! One of them alone: `cargo test -p checks links::`.
 
 mod features;
 mod figures;
@@ -9,40 +11,9 @@ mod named;
 mod seeds;
 mod snippets;
 
+use checks::{crates, files, root};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a crate lies in the workspace").to_owned()
-}
-
-fn crates() -> Vec<String> {
-    let manifest = fs::read_to_string(root().join("Cargo.toml")).expect("the workspace has a manifest");
-    let members =
-        manifest.split("members = [").nth(1).and_then(|rest| rest.split(']').next()).expect("members");
-    members
-        .split(',')
-        .map(|name| name.trim().trim_matches('"').to_owned())
-        .filter(|name| !name.is_empty())
-        .collect()
-}
-
-fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|found| found == ending) {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    found
-}
 
 /// The crates that hold unsafe code: shared memory, and what is asked of the operating system.
 const UNSAFE: [&str; 2] = ["shm", "system"];

@@ -1,7 +1,7 @@
 //! Names in texts: the files and items that the contributor guides name exist, and so do the flags
 //! that messages recommend.
 
-use super::{crates, files, root};
+use checks::{crates, files, root};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Counts on the front page and in the book that can be counted again from `data/results`.
 
-use super::root;
+use checks::root;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,6 @@
 //! Arrows point down inside crates: among sibling modules, at every level, none leads back.
 
-use super::{crates, files, root};
+use checks::{crates, files, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

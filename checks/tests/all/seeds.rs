@@ -1,10 +1,10 @@
 //! `docs/src/seeds.md`: the figures of the five documents that bulkhead started from, next to ours.
 //!
 //! The page is made of `docs/seeds.tsv`, a row an item with their figure and where ours is, and of
-//! saved results. `BULKHEAD_GOLDEN=1 cargo test -p launcher --test all seeds` writes it; without,
+//! saved results. `BULKHEAD_GOLDEN=1 cargo test -p checks seeds` writes it; without,
 //! the test compares.
 
-use super::root;
+use checks::root;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

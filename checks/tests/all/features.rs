@@ -1,7 +1,7 @@
 //! Packages that are built after the launcher have the same features of what they share with it, so
 //! that nothing is compiled twice.
 
-use super::{files, root};
+use checks::{files, root};
 use std::collections::BTreeSet;
 use std::process::Command;
 

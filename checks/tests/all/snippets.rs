@@ -1,7 +1,7 @@
 //! The code of the README and the book: Rust blocks are compiled, or are copies of files that are;
 //! other languages parse.
 
-use super::{crates, files, root};
+use checks::{crates, files, root};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;

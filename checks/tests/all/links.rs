@@ -1,7 +1,7 @@
 //! The book, the README and the changelog: every link leads to a file, every page is in the table
 //! of contents, the front pages stay short.
 
-use super::{files, root};
+use checks::{files, root};
 use std::fs;
 use std::path::{Path, PathBuf};
 
