@@ -4,7 +4,6 @@
 use super::replacements::{ChangingRun, assert_nothing_lost};
 use crate::common::{Launcher, list, number, output, string, wait_until};
 use serde_json::Value;
-use std::time::Duration;
 
 const SPARES: &str = "--spare-strategies 2 --on-death";
 
@@ -35,13 +34,14 @@ fn add_retire_and_add_again(more: &str) {
     assert!(shown.contains("50000000"), "{shown}");
     output(&format!("add {} --strategy player", run.run)).fails(2, &["no free slot", "--spare-strategies"]);
 
+    [1, 4, 5].into_iter().for_each(|strategy| run.wait_for_order(strategy));
     run.json("retire", "1 --open-orders cancel");
     wait_until("strategy-1 has exited", || !run.has_process("strategy-1"));
     let again = run.json("add", "--strategy player");
     assert_eq!(string(&again["strategy"]), "strategy-1", "the slot that is free");
     // A replaced strategy keeps its place among the lives.
     run.json("replace", "4 --open-orders cancel");
-    std::thread::sleep(Duration::from_millis(500));
+    [1, 4].into_iter().for_each(|strategy| run.wait_for_order(strategy));
 
     let summary = launcher.interrupted(run.running);
     assert_nothing_lost(&summary);
