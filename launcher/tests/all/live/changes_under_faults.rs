@@ -2,8 +2,9 @@
 //! an exchange, the strategy that is changed, or another one. Nothing is lost or doubled, and the
 //! slot can be used again.
 
+use super::kills::try_kill;
 use super::replacements::{ChangingRun, incidents_at_end};
-use crate::common::{Launcher, newest_process, output, serving_process, signal, slow, wait_until};
+use crate::common::{Launcher, newest_process, output, serving_process, slow, wait_until};
 use std::time::Duration;
 
 const FLAGS: &str = "--on-death restart --venue book --exchange process --journal process --strategy crosser --isolation process";
@@ -20,15 +21,14 @@ fn rounds() -> u64 {
     if slow() { 17 } else { 1 }
 }
 
-/// Kills the process that serves a role now, unless there is none at the moment.
+/// Kills the process that serves a role now, unless there is none at the moment, or the change has
+/// ended it first.
 fn kill(launcher: u32, role: &str) {
     let victim = match role.starts_with("strategy") {
         true => newest_process(launcher, role, 0),
         false => serving_process(launcher, role, &[]),
     };
-    if let Some(victim) = victim {
-        signal(victim, "KILL");
-    }
+    victim.map(try_kill);
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn required_kills() -> usize {
 }
 
 /// Kills a process. Returns `false` if it had exited.
-fn try_kill(pid: u32) -> bool {
+pub(super) fn try_kill(pid: u32) -> bool {
     process::pidfd_open(pid).is_ok_and(|pidfd| process::kill(pidfd.as_fd()).is_ok())
 }
 
