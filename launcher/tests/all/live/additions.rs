@@ -2,7 +2,8 @@
 //! strategies that have ended.
 
 use super::replacements::{ChangingRun, assert_nothing_lost};
-use crate::common::{Launcher, list, number, output, string, wait_until};
+use super::watching::watch_once;
+use crate::common::{Launcher, list, number, output, signal, string, wait_until};
 use serde_json::Value;
 
 const SPARES: &str = "--spare-strategies 2 --on-death";
@@ -121,6 +122,23 @@ fn addition_that_cannot_be_says_why() {
     assert!(!run.has_process("strategy-4"), "nothing was started");
     launcher.interrupted(run.running);
     launcher.result("--spare-strategies 1").fails(2, &["--on-death continue or restart"]);
+}
+
+/// The engine is stopped while the strategy dies, as if a busy machine gave it no core.
+#[test]
+fn addition_waits_for_repair_of_dead_strategy() {
+    let launcher = Launcher::new();
+    let run = ChangingRun::start(&launcher, "--on-death continue --isolation process --liveness 60s");
+    let engine = run.running.process("engine");
+    signal(engine, "STOP");
+    signal(run.running.process("strategy-1"), "KILL");
+    wait_until("strategy-1 is fenced", || watch_once(&run.run)["strategies"][1]["is_fenced"] == true);
+    let command = format!("add {} 1 --strategy player", run.run);
+    let adding = std::thread::spawn(move || output(&command));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    signal(engine, "CONT");
+    adding.join().unwrap().succeeds();
+    assert_nothing_lost(&launcher.interrupted(run.running));
 }
 
 #[test]
