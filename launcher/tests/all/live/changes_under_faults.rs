@@ -11,7 +11,7 @@ const FLAGS: &str = "--on-death restart --venue book --exchange process --journa
 const VICTIMS: [&str; 4] = ["engine", "exchange-0", "strategy-2", "strategy-1"];
 /// Commands that change strategy 2, in the order in which they are given.
 const CHANGES: [&str; 3] = [
-    "replace RUN 2 --open-orders cancel --within 30s",
+    "replace RUN 2 --open-orders cancel --within 100s",
     "retire RUN 2 --open-orders drain --within 200ms",
     "add RUN 2 --strategy crosser",
 ];
@@ -55,7 +55,7 @@ fn deaths_during_changes_lose_nothing() {
             // The slot is as usable as before, whatever has happened in it.
             let name = &run.run;
             let is_up =
-                || output(&format!("replace {name} 2 --open-orders cancel --within 30s")).code == Some(0);
+                || output(&format!("replace {name} 2 --open-orders cancel --within 100s")).code == Some(0);
             let is_added = || output(&format!("add {name} 2 --strategy crosser")).code == Some(0);
             wait_until("strategy 2 trades again", || is_up() || is_added());
         }

@@ -118,8 +118,8 @@ fn killing_container_shim_ends_container() {
 fn incident_causes(isolation: &str, faults: &[&str]) -> Vec<(String, bool)> {
     let each = faults.iter().zip(1..).map(|(fault, strategy)| format!("{fault}:strategy-{strategy}@200ms"));
     let each = each.collect::<Vec<_>>().join("; ");
-    // On a busy machine the taking of a resource may be silent for seconds.
-    let liveness = if faults.contains(&"stop") { "2s" } else { "30s" };
+    // On a busy machine a leak or the taking of a resource may be silent for seconds.
+    let liveness = if faults.contains(&"stop") { "10s" } else { "60s" };
     let launcher = Launcher::new();
     let running = launcher.start(&format!(
         "--isolation {isolation} --strategies {} --orders 60k --window 600s --idle park \
