@@ -18,7 +18,7 @@ use protocol::index::StrategyIndex;
 use protocol::plan::{Plan, Role};
 use protocol::segments::{bell_segment, open_control, thread_segment};
 use protocol::status::{self, LOG_OFFSET, ThreadState};
-use protocol::supervision::Incarnation;
+use protocol::supervision::{self, Incarnation, REPAIRS, REPAIRS_WORDS, Repairs};
 use shm::bell::Doorbell;
 use shm::memory::header::run_hash;
 use shm::memory::{Header, ReadOnlyWords, Region, SegmentKind, open_safely};
@@ -176,6 +176,17 @@ impl ActiveRunHandle {
         let run = ActiveRunView::open(&self.plan.run).ok()?;
         let segment = run.segment(&thread_segment(&thread.name), status::KIND).ok()?;
         Some(status::state(&segment.copy(LOG_OFFSET).ok()?))
+    }
+
+    /// Returns `true` if the engine has repaired an incarnation of a strategy, or never ran it; `None`
+    /// where its memory cannot be read.
+    pub fn is_repaired(&self, strategy: StrategyIndex, epoch: u16) -> Option<bool> {
+        if epoch == 0 && self.plan.trading().is_spare(strategy) {
+            return Some(true);
+        }
+        let run = ActiveRunView::open(&self.plan.run).ok()?;
+        let repairs = run.segment(REPAIRS, supervision::KIND).ok()?.copy(REPAIRS_WORDS).ok()?;
+        Some(Repairs::new(repairs).strategy_repair(strategy).repaired == Some(epoch))
     }
 
     /// Converts a difference of two ticks of the run's clock to nanoseconds.

@@ -35,6 +35,7 @@ pub use strategies::{StrategySummary, StrategyTail};
 pub use strategy_costs::StrategyCosts;
 pub use threads::ThreadSummary;
 pub use trading::{KillSummary, PositionSummary, RejectionCount, TradingSummary};
+pub use unfired_faults::CUT_SHORT;
 pub use venues::VenueIncident;
 pub use warm_up::WarmUp;
 pub use working_set::WorkingSetSummary;
@@ -75,7 +76,7 @@ pub struct Summary {
     pub reasons: Vec<String>,
     /// Notes on checks that were impossible and on excluded data. One line each.
     pub notes: Vec<String>,
-    /// Faults of the plan that were never injected, and why. One line each.
+    /// Faults of the plan that were never injected or were cut short, and why. One line each.
     #[serde(rename = "unstruck", default)]
     pub unfired_faults: Vec<String>,
     /// Technique of the submit and completion hand-offs.

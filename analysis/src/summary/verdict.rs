@@ -93,11 +93,12 @@ fn lost(summary: &Summary) -> Option<String> {
     })
 }
 
-/// Faults that were asked for and never injected, up to a maximum.
+/// Faults that were asked for and never injected or cut short, up to a maximum.
 fn unfired_faults(summary: &Summary) -> Vec<String> {
     let describe =
         |why: &String| format!("{why}: give it an earlier time or order, or let the run last longer");
-    first_named(summary.unfired_faults.iter().map(describe).collect(), "faults never fired: see summary.json")
+    let more = "faults never fired or were cut short: see summary.json";
+    first_named(summary.unfired_faults.iter().map(describe).collect(), more)
 }
 
 fn deaths(summary: &Summary) -> Option<String> {

@@ -1,7 +1,9 @@
 //! `launcher add`: starts a strategy in an active run, in the place of a spare or of one that has
 //! ended.
 
-use super::replace::{IncarnationStart, check_program, checked_kind, strategy_of, wait_for_incarnation};
+use super::replace::{
+    IncarnationStart, POLL_INTERVAL, check_program, checked_kind, strategy_of, wait_for_incarnation,
+};
 use crate::cli::AddFlags;
 use crate::config::UsageError;
 use crate::config::limits::{Limits, limit_of, limit_text};
@@ -17,6 +19,7 @@ use protocol::limits::LimitSetting;
 use protocol::plan::{OnDeath, Plan, Role};
 use std::io::Write;
 use std::process::ExitCode;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// How long the engine may take to confirm a command.
@@ -45,6 +48,7 @@ pub fn add(flags: &AddFlags) -> Result<ExitCode> {
     }
     let (began, before) = (Instant::now(), run.incarnation(strategy).epoch);
     let name = Role::Strategy(strategy).to_string();
+    wait_for_repair(&run, strategy, before);
     give(&run, Command::AddStrategy { strategy }, &kind, &name)?;
     let start = wait_for_incarnation(&run, strategy, before);
     let added = AddedStrategy { strategy, kind, limits, start, took: began.elapsed() };
@@ -55,6 +59,18 @@ pub fn add(flags: &AddFlags) -> Result<ExitCode> {
         out.write_all(text(&run.plan, &added).as_bytes())?;
     }
     Ok(if start == IncarnationStart::Runs { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Waits until the engine has repaired the last incarnation of a strategy, which may have ended just
+/// now: it refuses a successor before.
+fn wait_for_repair(run: &ActiveRunHandle, strategy: StrategyIndex, epoch: u16) {
+    let began = Instant::now();
+    while run.is_repaired(strategy, epoch) == Some(false)
+        && began.elapsed() < ENGINE_TIMEOUT
+        && !run.is_over()
+    {
+        sleep(POLL_INTERVAL);
+    }
 }
 
 /// Sends a command that the engine confirms at once.

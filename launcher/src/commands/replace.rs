@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-const POLL_INTERVAL: Duration = Duration::from_millis(2);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// How long the launcher may take to end the old process and to start the new one.
 const LAUNCHER_TIMEOUT: Duration = Duration::from_secs(30);
 

@@ -172,6 +172,11 @@ impl Measurements {
             was_draining: false,
         }
     }
+
+    /// Counts the launcher's wake-ups until now, unless they were counted before.
+    fn count_wake_ups(&mut self, now_ns: u64) {
+        self.wake_ups = self.wake_ups.or_else(|| wake_ups_since(self.sleeps, now_ns));
+    }
 }
 
 impl SupervisedRun<'_> {
@@ -391,6 +396,8 @@ impl SupervisedRun<'_> {
     fn measure(&mut self, supervisor: &Supervisor<'_>) {
         if !supervisor.is_trading() {
             if std::mem::take(&mut self.measured.was_trading) {
+                // On a busy machine there may be no step between the last order and the end.
+                self.measured.count_wake_ups(self.now_ns());
                 self.processes.all.iter_mut().flatten().for_each(Process::sample_memory);
             }
             return;
@@ -417,7 +424,7 @@ impl SupervisedRun<'_> {
         }
         let measured = &mut self.measured;
         if sent >= total {
-            measured.wake_ups = measured.wake_ups.or_else(|| wake_ups_since(measured.sleeps, now_ns));
+            measured.count_wake_ups(now_ns);
         }
         if is_draining && !std::mem::replace(&mut measured.was_draining, true) {
             self.progress.phase("draining", sent);

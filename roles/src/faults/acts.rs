@@ -10,17 +10,42 @@ use shm::futex;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords};
 use shm::sync::Ordering;
+use system::clock::Timebase;
 use system::{fault, memory};
 
 /// Exit code of the fault `exit`.
 const EXIT_CODE: i32 = 3;
 /// Size of an allocation that always fails, in bytes.
 const TOO_MUCH: usize = 1 << 40;
-/// Bytes leaked per duty cycle.
+/// Size of a leaked block, in bytes.
 const LEAK: usize = 4 << 20;
+/// A leak's time per block, in nanoseconds: a GiB in a quarter of a second.
+const LEAK_INTERVAL_NS: u64 = 1_000_000;
+/// Maximum number of blocks leaked per duty cycle, so that the strategy does not seem to hang.
+const MAX_LEAKED_BLOCKS: u64 = 16;
 /// Number of words at the start of a region that are hit as often as all others together: header
 /// and cursors.
 const HEAD_WORDS: u64 = 64;
+
+/// A leak in progress. It grows with time, so that it reaches a limit in as few duty cycles as a
+/// thread gets on a busy machine.
+#[derive(Debug, Default)]
+pub(super) struct Leak {
+    /// Tick of its first duty cycle.
+    began: Option<u64>,
+    blocks: u64,
+}
+
+impl Leak {
+    /// Counts the blocks that are due in a duty cycle at the tick `now`. Returns their number.
+    fn grow(&mut self, now: u64, time: &Timebase) -> u64 {
+        let began = *self.began.get_or_insert(now);
+        let due = 1 + time.ns(now.saturating_sub(began)) / LEAK_INTERVAL_NS;
+        let blocks = due.saturating_sub(self.blocks).min(MAX_LEAKED_BLOCKS);
+        self.blocks += blocks;
+        blocks
+    }
+}
 
 /// The state and resources that an injected fault of a strategy needs.
 pub struct FaultContext {
@@ -36,8 +61,8 @@ pub struct FaultContext {
     pub writable: Vec<AtomicWords>,
     /// All memory of the run that this process can only read.
     pub read_only: Vec<ReadOnlyWords>,
-    /// Leaks memory in each duty cycle.
-    pub leaks: bool,
+    /// The leak in progress.
+    pub(super) leak: Option<Leak>,
     /// Floods the submit hand-off.
     pub should_flood: bool,
     /// Drops its orders.
@@ -60,7 +85,7 @@ impl FaultContext {
             core_dump: None,
             writable: Vec::new(),
             read_only: Vec::new(),
-            leaks: false,
+            leak: None,
             should_flood: false,
             should_lose: false,
             should_hold_claim: false,
@@ -76,11 +101,10 @@ impl FaultContext {
         }
     }
 
-    /// Leaks some memory, if the injected fault is a leak.
-    pub fn leak(&self) {
-        if self.leaks {
-            std::mem::forget(std::hint::black_box(vec![1u8; LEAK]));
-        }
+    /// Leaks the memory that is due at the tick `now`, if the injected fault is a leak.
+    pub fn leak(&mut self, now: u64, time: &Timebase) {
+        let blocks = self.leak.as_mut().map_or(0, |leak| leak.grow(now, time));
+        (0..blocks).for_each(|_| std::mem::forget(std::hint::black_box(vec![1u8; LEAK])));
     }
 
     /// Fills more of the heap, if the injected fault is a core dump. Aborts once it is full.
@@ -121,7 +145,7 @@ pub fn perform(kind: FaultKind, context: &mut FaultContext) {
         }
         FaultKind::Leak => {
             context.limit_memory();
-            context.leaks = true;
+            context.leak = Some(Leak::default());
         }
         FaultKind::CoreDump => context.core_dump = Some(CoreDump::new(&context.surroundings.folder)),
         FaultKind::Scribble => scribble(context),
@@ -229,4 +253,24 @@ pub fn scribble_once(writable: &[AtomicWords], draws: &mut Draws) {
         _ => draws.below(u64::MAX),
     };
     words[index].store(value, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use system::memory::STRATEGY_MEMORY_BYTES;
+
+    #[test]
+    fn leak_reaches_limit_in_few_duty_cycles() {
+        let time = Timebase { start_ticks: 0, ns_per_tick: 1.0 };
+        // A parked thread of a busy machine, and one that spins.
+        for (cycle_ns, seconds) in [(50_000_000, 1), (1_000, 1)] {
+            let mut leak = Leak::default();
+            let cycles = (0..seconds * 1_000_000_000 / cycle_ns).map(|cycle| cycle * cycle_ns);
+            let blocks: u64 = cycles.map(|now| leak.grow(now, &time)).sum();
+            assert!(blocks * LEAK as u64 > STRATEGY_MEMORY_BYTES, "{cycle_ns}: {blocks}");
+        }
+        let mut leak = Leak::default();
+        assert!((0..100).all(|cycle| leak.grow(cycle * 1_000_000_000, &time) <= MAX_LEAKED_BLOCKS));
+    }
 }

@@ -232,7 +232,7 @@ impl<C: Clock, A: Agent<C>> Agent<C> for FaultyAgent<A> {
                 (shared.act)(kind, &mut shared.context);
             }
         }
-        shared.context.leak();
+        shared.context.leak(cycle.now, &cycle.time);
         shared.context.fill_heap();
         shared.context.take_resources();
         if shared.context.should_flood {

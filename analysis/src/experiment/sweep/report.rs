@@ -88,7 +88,7 @@ pub fn notes(sweep: &ExperimentRuns) -> Vec<String> {
     let unfired: Vec<_> = unfired.collect();
     if let Some((run, why)) = unfired.first() {
         notes.push(format!(
-            "in {} of {all} runs a fault never fired, first in {}: {why}",
+            "in {} of {all} runs a fault never fired or was cut short, first in {}: {why}",
             unfired.len(),
             run.folder
         ));

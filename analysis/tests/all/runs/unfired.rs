@@ -81,6 +81,26 @@ fn venue_fault_after_the_end_is_named() {
     assert!(unfired(fixture(), &[(mute(1_000), None)]).is_empty());
 }
 
+/// A leak that had not reached its limit when the run was over.
+#[test]
+fn fault_that_run_cut_short_is_named() {
+    let cut_short = |fault| {
+        let [why] = &unfired(fixture(), &[(fault, None)])[..] else { panic!("{fault:?}") };
+        assert!(why.contains("strategy-1 (at ") && why.contains("was cut short: it had not ended"), "{why}");
+        assert!(!why.contains("never fired"), "{why}");
+    };
+    for kind in [FaultKind::Leak, FaultKind::CoreDump, FaultKind::Forkbomb] {
+        cut_short(fault(kind, VICTIM, 1_000_000));
+        cut_short(at_order(kind, 20));
+    }
+    let leak = |ns| fault(FaultKind::Leak, VICTIM, ns);
+    assert_unfired(fixture(), leak(60_000_000_000), None, &["due after"]);
+    assert_unfired(fixture(), at_order(FaultKind::Leak, 5_000), None, &["it waits for order 5,000"]);
+    let mut died = fixture();
+    died.kill(StrategyDeath { restart: Some(200_000), ..StrategyDeath::new(1, 2_000_000) });
+    assert!(unfired(died, &[(leak(900_000), None)]).is_empty());
+}
+
 /// Such a run fails anyway, and a later fault might still have come.
 #[test]
 fn failed_run_has_no_unfired_faults() {

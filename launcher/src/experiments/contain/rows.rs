@@ -4,7 +4,7 @@ use super::matrix::ContainCase;
 use analysis::experiment::contain::{MIN_WAIT_NS, WAIT_FACTOR};
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
 use analysis::record::{Outage, RestartSteps, RunOutcome};
-use analysis::summary::{Distribution, RoleRestartSummary, Summary};
+use analysis::summary::{CUT_SHORT, Distribution, RoleRestartSummary, Summary};
 use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Role};
 
@@ -227,6 +227,9 @@ fn observed_end(summary: &Summary, cause: Option<&str>, came: bool) -> String {
         }
         (RunOutcome::Complete, Some(cause)) => cause.to_owned(),
         (RunOutcome::Complete, None) if came => "nobody died".into(),
+        (RunOutcome::Complete, None) if summary.unfired_faults.iter().any(|why| why.contains(CUT_SHORT)) => {
+            "the fault was cut short".into()
+        }
         (RunOutcome::Complete, None) => "the fault never came".into(),
     }
 }

@@ -2,9 +2,9 @@
 //! strategies that have ended.
 
 use super::replacements::{ChangingRun, assert_nothing_lost};
-use crate::common::{Launcher, list, number, output, string, wait_until};
+use super::watching::watch_once;
+use crate::common::{Launcher, list, number, output, signal, string, wait_until};
 use serde_json::Value;
-use std::time::Duration;
 
 const SPARES: &str = "--spare-strategies 2 --on-death";
 
@@ -35,13 +35,14 @@ fn add_retire_and_add_again(more: &str) {
     assert!(shown.contains("50000000"), "{shown}");
     output(&format!("add {} --strategy player", run.run)).fails(2, &["no free slot", "--spare-strategies"]);
 
+    [1, 4, 5].into_iter().for_each(|strategy| run.wait_for_order(strategy));
     run.json("retire", "1 --open-orders cancel");
     wait_until("strategy-1 has exited", || !run.has_process("strategy-1"));
     let again = run.json("add", "--strategy player");
     assert_eq!(string(&again["strategy"]), "strategy-1", "the slot that is free");
     // A replaced strategy keeps its place among the lives.
     run.json("replace", "4 --open-orders cancel");
-    std::thread::sleep(Duration::from_millis(500));
+    [1, 4].into_iter().for_each(|strategy| run.wait_for_order(strategy));
 
     let summary = launcher.interrupted(run.running);
     assert_nothing_lost(&summary);
@@ -121,6 +122,23 @@ fn addition_that_cannot_be_says_why() {
     assert!(!run.has_process("strategy-4"), "nothing was started");
     launcher.interrupted(run.running);
     launcher.result("--spare-strategies 1").fails(2, &["--on-death continue or restart"]);
+}
+
+/// The engine is stopped while the strategy dies, as if a busy machine gave it no core.
+#[test]
+fn addition_waits_for_repair_of_dead_strategy() {
+    let launcher = Launcher::new();
+    let run = ChangingRun::start(&launcher, "--on-death continue --isolation process --liveness 60s");
+    let engine = run.running.process("engine");
+    signal(engine, "STOP");
+    signal(run.running.process("strategy-1"), "KILL");
+    wait_until("strategy-1 is fenced", || watch_once(&run.run)["strategies"][1]["is_fenced"] == true);
+    let command = format!("add {} 1 --strategy player", run.run);
+    let adding = std::thread::spawn(move || output(&command));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    signal(engine, "CONT");
+    adding.join().unwrap().succeeds();
+    assert_nothing_lost(&launcher.interrupted(run.running));
 }
 
 #[test]

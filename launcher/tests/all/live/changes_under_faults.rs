@@ -2,15 +2,16 @@
 //! an exchange, the strategy that is changed, or another one. Nothing is lost or doubled, and the
 //! slot can be used again.
 
+use super::kills::try_kill;
 use super::replacements::{ChangingRun, incidents_at_end};
-use crate::common::{Launcher, newest_process, output, serving_process, signal, slow, wait_until};
+use crate::common::{Launcher, newest_process, output, serving_process, slow, wait_until};
 use std::time::Duration;
 
 const FLAGS: &str = "--on-death restart --venue book --exchange process --journal process --strategy crosser --isolation process";
 const VICTIMS: [&str; 4] = ["engine", "exchange-0", "strategy-2", "strategy-1"];
 /// Commands that change strategy 2, in the order in which they are given.
 const CHANGES: [&str; 3] = [
-    "replace RUN 2 --open-orders cancel --within 30s",
+    "replace RUN 2 --open-orders cancel --within 100s",
     "retire RUN 2 --open-orders drain --within 200ms",
     "add RUN 2 --strategy crosser",
 ];
@@ -20,15 +21,14 @@ fn rounds() -> u64 {
     if slow() { 17 } else { 1 }
 }
 
-/// Kills the process that serves a role now, unless there is none at the moment.
+/// Kills the process that serves a role now, unless there is none at the moment, or the change has
+/// ended it first.
 fn kill(launcher: u32, role: &str) {
     let victim = match role.starts_with("strategy") {
         true => newest_process(launcher, role, 0),
         false => serving_process(launcher, role, &[]),
     };
-    if let Some(victim) = victim {
-        signal(victim, "KILL");
-    }
+    victim.map(try_kill);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn deaths_during_changes_lose_nothing() {
             // The slot is as usable as before, whatever has happened in it.
             let name = &run.run;
             let is_up =
-                || output(&format!("replace {name} 2 --open-orders cancel --within 30s")).code == Some(0);
+                || output(&format!("replace {name} 2 --open-orders cancel --within 100s")).code == Some(0);
             let is_added = || output(&format!("add {name} 2 --strategy crosser")).code == Some(0);
             wait_until("strategy 2 trades again", || is_up() || is_added());
         }

@@ -2,9 +2,10 @@
 //! containers, crash as they do at `process`, and see only what they were given.
 
 use super::programs::{BOOK, Program, checked_fills, run_broken};
+use super::watching::watch_once;
 use crate::common::{
-    LONG, Launcher, Running, SHORT, assert_exists, assert_no_allocations, container_check, list, output,
-    output_of, proc, signal, string, wait_until,
+    LONG, Launcher, Running, SHORT, assert_exists, assert_no_allocations, container_check, list, number,
+    output, output_of, proc, signal, string, wait_until,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -111,19 +112,33 @@ fn killing_container_shim_ends_container() {
     running.end().fails(1, &["strategy-1", "SIGKILL", &strategy]);
 }
 
-/// Makes a run in which each strategy but the first has one of these faults and is restarted.
-/// Returns the cause of each incident, and whether the strategy was restarted.
+/// Makes a run in which each strategy but the first has one of these faults, and interrupts it when
+/// all have died and run again. Returns the cause of each incident, and whether the strategy was
+/// restarted.
 fn incident_causes(isolation: &str, faults: &[&str]) -> Vec<(String, bool)> {
-    // Several concurrent faults need time: a leak grows with each duty cycle, of which there are
-    // few.
-    let window = if faults.len() > 1 { "4s" } else { "1s" };
     let each = faults.iter().zip(1..).map(|(fault, strategy)| format!("{fault}:strategy-{strategy}@200ms"));
     let each = each.collect::<Vec<_>>().join("; ");
-    let summary = Launcher::new().summary(&format!(
-        "--isolation {isolation} --strategies {} --orders 3000 --window {window} --idle park \
-         --delay uniform:1ms..20ms --on-death restart --liveness 2s --fault '{each}'",
+    // On a busy machine a leak or the taking of a resource may be silent for seconds.
+    let liveness = if faults.contains(&"stop") { "10s" } else { "60s" };
+    let launcher = Launcher::new();
+    let running = launcher.start(&format!(
+        "--isolation {isolation} --strategies {} --orders 60k --window 600s --idle park \
+         --delay uniform:1ms..20ms --on-death restart --liveness {liveness} --fault '{each}'",
         faults.len() + 1
     ));
+    let folder = launcher.folder().display().to_string();
+    wait_until("all faulty strategies have died and are restarted", || {
+        let snapshot = watch_once(&folder);
+        let is_renewed = |row: &Value| number(&row["incarnation"]) > 0 && row["is_fenced"] == false;
+        list(&snapshot["strategies"])[1..].iter().all(is_renewed)
+    });
+    // From here on a state is the successor's.
+    wait_until("all successors run", || {
+        let snapshot = watch_once(&folder);
+        list(&snapshot["roles"])[..=faults.len()].iter().all(|role| role["state"] == "running")
+    });
+    let summary = launcher.interrupted(running);
+    assert_eq!(summary["valid"], true, "{summary:#}");
     let mut incidents = list(&summary["incidents"]).to_vec();
     assert_eq!(incidents.len(), faults.len(), "{each}: {incidents:#?}");
     assert_eq!(summary["containment"]["lost_of_survivors"], 0, "{each}");

@@ -57,12 +57,12 @@ fn hold(running: &mut Running, run: &str) -> Option<()> {
     read_until(running.child.stderr.as_mut().unwrap(), &own);
     let before = sent(run);
     std::thread::sleep(HELD);
+    wait_until("the other trades on", || sent(run) > before);
     let snapshot = watch_once(run);
     let errors = snapshot["errors"].to_string();
     let words = format!("stopped by a debugger (pid {}, ", std::process::id());
     assert!(errors.contains(&words), "{errors}");
     assert_eq!(snapshot["strategies"][1]["incidents"], 0, "it is not killed");
-    assert!(sent(run) > before, "the other trades on");
     drop(debugger);
     read_until(running.child.stderr.as_mut().unwrap(), "strategy-1 runs again after");
     Some(())
@@ -126,7 +126,12 @@ fn gdb_stops_strategy_without_incident() {
     let launcher = Launcher::new();
     let (mut running, run) = start_trading(&launcher, FLAGS);
     let pid = running.process("strategy-1").to_string();
-    let words = ["-p", &pid, "--batch", "-ex", "bt", "-ex", "shell sleep 2", "-ex", "detach"];
+    let folder = tempfile::tempdir().unwrap();
+    let seen = folder.path().join("seen");
+    // Until the launcher has noticed, however long that takes.
+    let (seen_path, folder_path) = (seen.display(), folder.path().display());
+    let hold = format!("shell until [ -e {seen_path} ] || [ ! -d {folder_path} ]; do sleep 0.05; done");
+    let words = ["-p", &pid, "--batch", "-ex", "bt", "-ex", &hold, "-ex", "detach"];
     let mut command = Command::new("gdb");
     let Ok(mut gdb) = command.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
         skip("there is no gdb");
@@ -134,8 +139,9 @@ fn gdb_stops_strategy_without_incident() {
     };
     let before = sent(&run);
     read_until(running.child.stderr.as_mut().unwrap(), "gdb): its deadline (--liveness) waits");
+    wait_until("the other trades on", || sent(&run) > before);
+    std::fs::write(&seen, "").unwrap();
     assert!(gdb.wait().unwrap().success());
-    assert!(sent(&run) > before, "the other trades on");
     let summary = launcher.interrupted(running);
     assert_eq!(list(&summary["incidents"]).len(), 0, "{:#}", summary["incidents"]);
 }

@@ -13,7 +13,7 @@ use std::process::Command;
 /// A run whose journals have several segments, the exchange's seven and the engine's twenty.
 /// `--max-open` allows all orders, since resting orders stay open. Its rate suits a busy machine;
 /// tests end it long before its last segment.
-pub const MANY_SEGMENTS: &str = "--orders 300k --max-open 300k --window 20s --journal process --liveness 10s";
+pub const MANY_SEGMENTS: &str = "--orders 300k --max-open 300k --window 30s --journal process --liveness 10s";
 
 /// The segment that exists once a journal's first one is full: two are always prepared ahead.
 pub const SEGMENT_AFTER_FIRST: &str = "log-00000004";

@@ -1,6 +1,7 @@
 //! Real-time priorities of role threads, and the launcher's use of their cores.
 
 use super::permissions::without_capabilities;
+use super::watching::watch_once;
 use crate::common::{
     LONG, Launcher, document, newest_process, number, output_of, proc, signal, skip, wait_until,
 };
@@ -89,6 +90,21 @@ fn idle_launcher_sleeps() {
     assert!(times * 1_000_000_000 < 8 * ns, "fewer than eight a second: {sleeps}");
     let samples = number(&run["open_orders"]["samples"]);
     assert!(samples > 5, "the launcher still samples the open orders: {samples}");
+}
+
+/// The launcher is stopped while the last orders are sent, as if a busy machine gave it no core.
+#[test]
+fn wake_ups_counted_without_step_after_last_order() {
+    let launcher = Launcher::new();
+    let running =
+        launcher.start("--strategies 1 --venues 1 --orders 300 --window 1s --idle park --delay 1ms");
+    signal(running.pid(), "STOP");
+    let folder = launcher.folder().display().to_string();
+    wait_until("all orders are settled", || watch_once(&folder)["settled"] == 300);
+    signal(running.pid(), "CONT");
+    running.end().succeeds();
+    let sleeps = document(&launcher.folder(), "run.json")["kernel"]["launcher"].clone();
+    assert!(number(&sleeps["ns"]) > 0, "{sleeps}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Strategies that an operator retires or replaces while the others trade.
 
+use super::watching::watch_once;
 use crate::common::{
     Launcher, Running, assert_nothing_left, document, list, number, output, run_processes, segments, signal,
     slow, string, wait_until,
@@ -8,7 +9,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 const FLAGS: &str =
-    "--strategies 4 --venues 2 --orders 240k --window 60s --delay uniform:5ms..50ms --idle park";
+    "--strategies 4 --venues 2 --orders 600k --window 300s --delay uniform:5ms..50ms --idle park";
 
 /// A run whose strategies operators change.
 pub(super) struct ChangingRun {
@@ -37,11 +38,20 @@ impl ChangingRun {
         assert_nothing_left(pid);
     }
 
-    /// Runs a command that must succeed, and returns its result.
+    /// Runs a command that must succeed, and returns its result. It has the time that only a hang
+    /// takes.
     pub fn json(&self, command: &str, args: &str) -> Value {
-        let result = output(&format!("{command} {} {args} --json", self.run));
+        let within = if command == "add" || args.contains("--within") { "" } else { "--within 60s" };
+        let result = output(&format!("{command} {} {args} {within} --json", self.run));
         assert_eq!(result.code, Some(0), "{command} {args}: {} {}", result.stdout, result.stderr);
         result.json()
+    }
+
+    /// Waits until the incarnation of a strategy that runs now has sent an order.
+    pub fn wait_for_order(&self, strategy: usize) {
+        wait_until("the strategy has sent an order", || {
+            number(&watch_once(&self.run)["roles"][strategy]["orders"]) > 0
+        });
     }
 
     pub fn has_process(&self, name: &str) -> bool {
