@@ -193,8 +193,12 @@ impl Process {
         // Ctrl-C on the terminal is for the launcher, which drains the run.
         command.process_group(0);
         let account = ProcessAccount::begin();
-        let child = sealed::inherited_by(inherited, || command.spawn())
-            .with_context(|| format!("cannot start process {name}"))?;
+        let child = sealed::inherited_by(inherited, || command.spawn()).map_err(|error| {
+            // The kernel's answer to a process that enters a cgroup which was removed.
+            let is_without_cgroup = error.raw_os_error() == Some(nix::libc::ENODEV);
+            let why = if is_without_cgroup { ": another program has removed its cgroup" } else { "" };
+            anyhow::Error::new(error).context(format!("cannot start process {name}{why}"))
+        })?;
         let process = Self::watch(name, child, stderr.to_owned(), process::pidfd_open)?;
         Ok(Self { account, ..process })
     }

@@ -2,6 +2,7 @@
 //! pidfds, and ends every one of them.
 
 use crate::host;
+use crate::runtime::container::cgroups::ContainerCgroups;
 use crate::runtime::process::{Process, RoleProcess};
 use crate::runtime::progress::complain;
 use crate::runtime::reaper;
@@ -35,6 +36,8 @@ pub struct Processes {
     reaper_started: Instant,
     reaper_backoff: Backoff,
     standbys: Standbys,
+    /// The cgroups of strategies; `None` before they were created.
+    groups: Option<ContainerCgroups<'static>>,
     /// Which processes are strategies, by index in the plan: others trace nobody.
     are_strategies: Vec<bool>,
     owner: RunOwner,
@@ -98,6 +101,7 @@ impl Processes {
         let are_strategies =
             plan.processes.iter().map(|process| plan.roles_of(process).all(is_strategy)).collect();
         Ok(Self {
+            groups: None,
             are_strategies,
             owner: RunOwner::this_process(),
             earlier_children: process::children(),
@@ -133,13 +137,41 @@ impl Processes {
         }
     }
 
+    /// Takes over the cgroups of strategies, which are removed once all processes have ended.
+    pub fn set_groups(&mut self, groups: ContainerCgroups<'static>) {
+        self.groups = Some(groups);
+    }
+
+    /// Starts a process of the plan. If another program removes its cgroups, they are created again
+    /// and the start is repeated once.
+    fn start_in_groups(&mut self, segments: &Segments, index: usize) -> Result<Process> {
+        let kind = self.kinds.get(&index).map(String::as_str);
+        let process = &segments.plan.processes[index];
+        let mut restore = || {
+            let groups = self.groups.as_mut();
+            let is_restored = groups.map_or(Ok(false), |groups| groups.restore(&segments.plan, process))?;
+            if is_restored {
+                let name = &process.name;
+                complain(&format!(
+                    "note: another program has removed cgroups of {name}: they are created again"
+                ));
+            }
+            anyhow::Ok(is_restored)
+        };
+        restore()?;
+        match start(segments, index, kind) {
+            Err(error) if restore().with_context(|| format!("{error:#}"))? => start(segments, index, kind),
+            started => started,
+        }
+    }
+
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
         for (index, planned) in segments.plan.processes.iter().enumerate() {
             if segments.plan.is_spare(planned) {
                 self.all.push(None);
                 continue;
             }
-            let started = start(segments, index, None)?;
+            let started = self.start_in_groups(segments, index)?;
             if let Some(why) = started.container_failure() {
                 bail!("cannot start process {} in a container: {why}", started.name);
             }
@@ -325,7 +357,7 @@ impl Processes {
         let next = match self.standbys.promote(process) {
             Some(standby) => standby,
             None => {
-                let started = start(segments, process, self.kinds.get(&process).map(String::as_str));
+                let started = self.start_in_groups(segments, process);
                 // A program publishes its id before it is executed, which may fail.
                 started.inspect_err(|_| segments.control.record_end(process))?
             }
