@@ -25,6 +25,47 @@ pub fn state_in(stat: &str) -> Option<char> {
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
+/// Returns how a process has ended that is a zombie without any other thread. A tracer may keep the
+/// parent from waiting for it. `None` in every other case.
+pub fn zombie_status(pid: u32) -> Option<ExitStatus> {
+    zombie_status_in(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// As [`zombie_status`], from the text of the process's `stat` file.
+fn zombie_status_in(stat: &str) -> Option<ExitStatus> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    // The fields are numbered as in proc_pid_stat(5); the name is the second one.
+    let field = |number: usize| fields.get(number - 3).copied();
+    let (state, threads, status) = (field(3)?, field(20)?, field(52)?);
+    (state == "Z" && threads == "1").then(|| status.parse().ok().map(ExitStatus::from_raw))?
+}
+
+/// Returns the children of this process, each with its start time: those that it has started, and
+/// orphans that it has adopted.
+pub fn children() -> Vec<(u32, u64)> {
+    let me = std::process::id();
+    let numbers = |folder: &str| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+    };
+    let of_thread = |thread: u32| std::fs::read_to_string(format!("/proc/self/task/{thread}/children")).ok();
+    let listed: Vec<String> = numbers("/proc/self/task").filter_map(of_thread).collect();
+    let parent = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse::<u32>().ok()
+    };
+    let all: Vec<u32> = match listed.is_empty() {
+        // A kernel without these lists (CONFIG_PROC_CHILDREN).
+        true => numbers("/proc").filter(|pid| parent(pid) == Some(me)).collect(),
+        false => listed
+            .iter()
+            .flat_map(|line| line.split_whitespace())
+            .filter_map(|pid| pid.parse().ok())
+            .collect(),
+    };
+    all.into_iter().filter_map(|pid| Some((pid, start_time(pid)?))).collect()
+}
+
 /// Sets the name of the calling thread, as `ps -L` and `top -H` show it. The first thread's name is
 /// that of the process in `ps`. The kernel keeps 15 bytes.
 pub fn set_thread_name(name: &str) {
@@ -276,6 +317,38 @@ mod tests {
                 "a process that reuses the id gets no signal"
             );
         }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri starts no processes")]
+    fn status_of_zombie_is_known_before_it_is_reaped() {
+        let _guard = crate::only_one_has_children();
+        let mut child = std::process::Command::new("sh").args(["-c", "exit 3"]).spawn().unwrap();
+        let mut sleeper = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let fds = [child.id(), sleeper.id()].map(|pid| pidfd_open(pid).unwrap());
+        assert_eq!(wait_readable(&[fds[0].as_fd()], Duration::from_secs(60)).unwrap(), [true]);
+        let found = zombie_status(child.id());
+        let mine: Vec<u32> = children().into_iter().map(|(pid, _)| pid).collect();
+        assert_eq!(zombie_status(sleeper.id()), None, "it runs");
+        kill(fds[1].as_fd()).unwrap();
+        sleeper.wait().unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(3));
+        assert_eq!(found.and_then(|status| status.code()), Some(3));
+        assert!(mine.contains(&child.id()) && mine.contains(&sleeper.id()), "{mine:?}");
+        assert_eq!(zombie_status(child.id()), None, "it was reaped");
+    }
+
+    #[test]
+    fn zombie_with_other_threads_has_no_status() {
+        let stat = |state: &str, threads: u32| {
+            let between = "0 ".repeat(16);
+            format!("7 (a) b) {state} {between}{threads} {}9", "0 ".repeat(31))
+        };
+        assert_eq!(zombie_status_in(&stat("Z", 1)).and_then(|status| status.signal()), Some(9));
+        for (state, threads) in [("Z", 2), ("S", 1), ("t", 1), ("X", 1)] {
+            assert_eq!(zombie_status_in(&stat(state, threads)), None, "{state} {threads}");
+        }
+        assert_eq!(zombie_status_in("7 (a) Z 1"), None);
     }
 
     #[test]

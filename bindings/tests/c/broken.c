@@ -176,6 +176,45 @@ static int start_tracer(int is_orphan) {
     return go[1];
 }
 
+/* As [start_tracer], but the tracer never lets go: it neither waits for this process nor ends, so that the kernel keeps it as a zombie. With `options`
+ * of ptrace. */
+static int start_keeper(int options) {
+    int go[2];
+    pid_t traced = getpid();
+    if (pipe(go) != 0) return -1;
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+    if (fork() == 0) {
+        char byte;
+        setsid();
+        close(go[1]);
+        alarm(300);
+        if (read(go[0], &byte, 1) != 1 || ptrace(PTRACE_SEIZE, traced, 0, (void *)(long)options) != 0) _exit(1);
+        ptrace(PTRACE_INTERRUPT, traced, 0, 0);
+        for (;;) pause();
+    }
+    return go[1];
+}
+
+static int crash_pipe = -1;
+
+/* A crash handler as Breakpad's: another process attaches to this one and writes a report, for which this one waits. It never comes. */
+static void report_crash(int number) {
+    (void)number;
+    if (write(crash_pipe, "", 1) != 1) _exit(3);
+    for (;;) pause();
+}
+
+/* Leaves a child in a session of its own, whose parent has ended. */
+static void leave_child(void) {
+    pid_t child = fork();
+    if (child > 0) waitpid(child, NULL, 0);
+    if (child != 0) return;
+    setsid();
+    if (fork() != 0) _exit(0);
+    alarm(300);
+    for (;;) pause();
+}
+
 int main(int count, char **arguments) {
     const char *what = count > 1 ? arguments[1] : "";
     if (!strcmp(what, "never")) pause();
@@ -196,6 +235,10 @@ int main(int count, char **arguments) {
     int tracer = -1;
     if (!strcmp(what, "traced-by-child")) tracer = start_tracer(0);
     if (!strcmp(what, "traced-by-orphan")) tracer = start_tracer(1);
+    if (!strcmp(what, "kept-by-child")) tracer = start_keeper(0);
+    if (!strcmp(what, "kept-at-exit")) tracer = start_keeper(PTRACE_O_TRACEEXIT);
+    if (!strcmp(what, "crash-handler")) crash_pipe = start_keeper(0);
+    if (!strcmp(what, "leaves-child")) leave_child();
     int32_t code = bh_attach(BH_VERSION);
     if (code != BH_OK) {
         fprintf(stderr, "%s\n", bh_error_text(code));
@@ -235,6 +278,10 @@ int main(int count, char **arguments) {
         for (;;) bh_heartbeat();
     if (!strcmp(what, "abort")) abort();
     if (!strcmp(what, "stop")) kill(0, SIGSTOP);
+    if (crash_pipe >= 0) {
+        signal(SIGSEGV, report_crash);
+        raise(SIGSEGV);
+    }
     if (!strcmp(what, "segv") || !strcmp(what, "inherits")) raise(SIGSEGV);
     if (!strcmp(what, "forks") && !detaches_child()) return 3;
     if (!strcmp(what, "leak"))

@@ -1,4 +1,4 @@
-//! `launcher clean`: removes shared memory that dead runs and queues left.
+//! `launcher clean`: removes shared memory and cgroups that dead runs and queues left.
 
 use crate::cli::CleanFlags;
 use crate::output::{self, complain};
@@ -13,13 +13,17 @@ pub fn clean(flags: CleanFlags) -> Result<ExitCode> {
     let cleaned = clean::clean(scope).context("cannot look into /dev/shm")?;
     let mut out = output::stdout();
     if flags.dry_run {
-        cleaned.removed.iter().try_for_each(|name| writeln!(out, "{name}"))?;
+        cleaned.removed.iter().chain(&cleaned.cgroups).try_for_each(|name| writeln!(out, "{name}"))?;
     }
     let (verb, others) = (if flags.dry_run { "would be removed" } else { "removed" }, cleaned.others);
     let others = if others == 0 { String::new() } else { format!(", {others} of other users left alone") };
+    let cgroups = match cleaned.cgroups.len() {
+        0 => String::new(),
+        count => format!(" and {}", counted(count as u64, "cgroup")),
+    };
     writeln!(
         out,
-        "{} {verb}, {} of active runs kept{others}",
+        "{}{cgroups} {verb}, {} of active runs kept{others}",
         counted(cleaned.removed.len() as u64, "segment"),
         cleaned.kept
     )?;

@@ -19,10 +19,10 @@ use shm::memory::header::MAGIC;
 use shm::memory::{SHM_DIR, directory, list_segments, open_safely, unlink};
 use shm::queue::{self, QueueError};
 use std::collections::HashMap;
-use std::fs::{Metadata, OpenOptions, symlink_metadata};
+use std::fs::{self, Metadata, OpenOptions, symlink_metadata};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::time::Duration;
+use std::path::Path;
 
 /// What to remove of dead runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub enum CleanScope {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     pub removed: Vec<String>,
+    /// Paths of removed cgroups; one in each hierarchy of cgroup v1.
+    pub cgroups: Vec<String>,
     /// Files with the name of a segment that belong to another user.
     pub others: usize,
     /// Segments of active runs and of runs whose reaper is still cleaning up, and unsaved logs.
@@ -72,17 +74,31 @@ pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     if scope != CleanScope::KeepLogs {
         clean_queues(scope, &mut cleaned)?;
     }
-    for (run, group) in cgroups::list(host::root()) {
-        if RunLife::for_run(run) == RunLife::Active {
-            continue;
-        }
-        cleaned.removed.push(group.display().to_string());
-        if scope != CleanScope::Nothing {
-            // Every start runs this and must not wait for the processes of another run.
-            cleaned.failed.extend(cgroups::remove_all(host::root(), &run.to_string(), Duration::ZERO));
+    clean_cgroups(host::root(), scope, &mut cleaned);
+    Ok(cleaned)
+}
+
+/// Removes the cgroups of dead runs. Every start runs this and must not wait for the processes of
+/// another run.
+fn clean_cgroups(root: &Path, scope: CleanScope, cleaned: &mut Cleaned) {
+    for (_, group) in
+        cgroups::list(root).into_iter().filter(|(run, _)| RunLife::for_run(*run) != RunLife::Active)
+    {
+        let removed = cgroups::claim(&group).and_then(|claimed| {
+            // Locked: by a launcher in another PID namespace with its own `/dev/shm`.
+            let Some(_claimed) = claimed else { return Ok(false) };
+            if scope != CleanScope::Nothing {
+                fs::remove_dir(&group)?;
+            }
+            Ok(true)
+        });
+        match removed {
+            Ok(true) => cleaned.cgroups.push(group.display().to_string()),
+            Ok(false) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => cleaned.failed.push(format!("{}: {error}", group.display())),
         }
     }
-    Ok(cleaned)
 }
 
 fn clean_queues(scope: CleanScope, cleaned: &mut Cleaned) -> std::io::Result<()> {
@@ -296,6 +312,35 @@ mod tests {
             let unknown: Vec<_> = all.iter().filter(|segment| !has_known_stem(&segment.spec.name)).collect();
             assert!(unknown.is_empty(), "{unknown:?}");
         }
+    }
+
+    /// A group in cgroup v1 of a run whose launcher no process id and no segment shows.
+    #[test]
+    fn only_unlocked_empty_cgroups_are_removed() {
+        let tree = crate::host::fake::plain(2);
+        tree.put("proc/self/mounts", "none /sys/fs/cgroup/pids cgroup rw,pids 0 0\n");
+        tree.put("proc/self/cgroup", "2:pids:/\n");
+        let group = |what: &str| {
+            let path = tree.root().join(format!("sys/fs/cgroup/pids/bulkhead.{}.{what}", id(NOBODY, 5, 9)));
+            fs::create_dir_all(&path).unwrap();
+            path
+        };
+        let [dead, busy, owned] = ["strategy-0", "strategy-1", "strategy-2"].map(group);
+        fs::write(busy.join("process"), "").unwrap();
+        let lock = fs::File::open(&owned).unwrap();
+        lock.lock_shared().unwrap();
+        let clean = |scope| {
+            let mut cleaned = Cleaned::default();
+            clean_cgroups(tree.root(), scope, &mut cleaned);
+            cleaned
+        };
+        assert_eq!(clean(CleanScope::Nothing).cgroups.len(), 2, "the owned one is not named");
+        let cleaned = clean(CleanScope::KeepLogs);
+        assert_eq!(cleaned.cgroups, [dead.display().to_string()]);
+        assert!(cleaned.failed.len() == 1 && cleaned.failed[0].contains("strategy-1"), "{cleaned:?}");
+        assert!(!dead.exists() && busy.exists() && owned.exists());
+        drop(lock);
+        assert_eq!(clean(CleanScope::KeepLogs).cgroups, [owned.display().to_string()]);
     }
 
     #[test]

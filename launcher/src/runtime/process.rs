@@ -23,6 +23,8 @@ use system::start::StartConditions;
 
 /// Maximum time between SIGKILL and exit; for a container, that of its shim.
 const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time after SIGKILL from which on a tracer may be why the process has not ended.
+const TRACER_CHECK: Duration = Duration::from_millis(20);
 /// Maximum time to wait for any exit. A process that the kernel does not end by then is left to it.
 const REAP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much of a process's stderr is searched for its last message, in bytes.
@@ -72,6 +74,8 @@ pub struct Process {
     container_failure: Option<String>,
     killed: Cell<Option<Instant>>,
     pub status: Option<ExitStatus>,
+    /// It has ended, but its tracer keeps this process from waiting for it.
+    is_kept: bool,
     stderr: PathBuf,
     /// Kernel accounts of the process and of its predecessors.
     pub account: ProcessAccount,
@@ -189,8 +193,12 @@ impl Process {
         // Ctrl-C on the terminal is for the launcher, which drains the run.
         command.process_group(0);
         let account = ProcessAccount::begin();
-        let child = sealed::inherited_by(inherited, || command.spawn())
-            .with_context(|| format!("cannot start process {name}"))?;
+        let child = sealed::inherited_by(inherited, || command.spawn()).map_err(|error| {
+            // The kernel's answer to a process that enters a cgroup which was removed.
+            let is_without_cgroup = error.raw_os_error() == Some(nix::libc::ENODEV);
+            let why = if is_without_cgroup { ": another program has removed its cgroup" } else { "" };
+            anyhow::Error::new(error).context(format!("cannot start process {name}{why}"))
+        })?;
         let process = Self::watch(name, child, stderr.to_owned(), process::pidfd_open)?;
         Ok(Self { account, ..process })
     }
@@ -213,6 +221,7 @@ impl Process {
                     container_failure: None,
                     killed: Cell::new(None),
                     status: None,
+                    is_kept: false,
                     stderr,
                     account,
                     overdue: None,
@@ -282,8 +291,10 @@ impl Process {
 
     pub fn poll(&mut self) -> io::Result<()> {
         if self.status.is_none() {
-            self.read_account(Duration::ZERO);
-            self.status = self.child.try_wait()?;
+            self.await_status(Duration::ZERO)?;
+        } else if self.is_kept {
+            // Until it is reaped, nobody else's orphans are.
+            self.is_kept = self.child.try_wait()?.is_none();
         }
         if self.status.is_none() && self.killed.get().is_some_and(|since| since.elapsed() > KILL_TIMEOUT) {
             // A container shim that does not see the exit is stopped.
@@ -292,11 +303,31 @@ impl Process {
         Ok(())
     }
 
-    /// Reads the kernel's account if the process exits within `at_most`. Reaping discards it.
-    fn read_account(&mut self, at_most: Duration) {
-        if process::wait_readable(&[self.pidfd.as_fd()], at_most).is_ok_and(|ended| ended.contains(&true)) {
+    /// Reaps the process if it exits within `at_most`. Before, reads the kernel's account, which
+    /// reaping discards.
+    ///
+    /// The parent of a traced zombie cannot reap it before its tracer has let it go. Its pidfd is
+    /// readable nevertheless: no thread of it is left that could write memory. So its exit status
+    /// counts as soon as `/proc` shows it.
+    fn await_status(&mut self, at_most: Duration) -> io::Result<()> {
+        let ended = process::wait_readable(&[self.pidfd.as_fd()], at_most);
+        let has_ended = ended.is_ok_and(|ended| ended.contains(&true));
+        if has_ended {
             self.account.record_exit(self.pid());
         }
+        self.status = self.child.try_wait()?;
+        if has_ended && self.status.is_none() {
+            self.status = process::zombie_status(self.child.id());
+            self.is_kept = self.status.is_some();
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if a tracer may keep the process: it has ended and cannot be reaped, or it
+    /// was killed and has not ended.
+    pub fn is_held_by_tracer(&self) -> bool {
+        let is_late = |since: Instant| since.elapsed() > TRACER_CHECK;
+        self.is_kept || (self.status.is_none() && self.killed.get().is_some_and(is_late))
     }
 
     pub fn mark_ready(&mut self) {
@@ -327,13 +358,11 @@ impl Process {
     pub fn end(&mut self) {
         if self.status.is_none() {
             self.kill();
-            self.read_account(KILL_TIMEOUT);
-            self.status = self.child.try_wait().ok().flatten();
+            let _ = self.await_status(KILL_TIMEOUT);
         }
         if self.status.is_none() {
             let _ = process::kill(self.pidfd.as_fd());
-            self.read_account(REAP_TIMEOUT);
-            self.status = self.child.try_wait().ok().flatten();
+            let _ = self.await_status(REAP_TIMEOUT);
         }
         self.wait_for_container();
         if std::fs::symlink_metadata(&self.stderr).is_ok_and(|file| file.len() == 0) {

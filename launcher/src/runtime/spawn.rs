@@ -2,26 +2,30 @@
 //! pidfds, and ends every one of them.
 
 use crate::host;
+use crate::runtime::container::cgroups::ContainerCgroups;
 use crate::runtime::process::{Process, RoleProcess};
 use crate::runtime::progress::complain;
 use crate::runtime::reaper;
 use crate::runtime::resources;
 use crate::runtime::setup::Segments;
 use crate::runtime::standbys::Standbys;
-use crate::runtime::stuck::ShutdownTimeout;
+use crate::runtime::stuck::{RunOwner, ShutdownTimeout};
 use crate::runtime::supervisor::actions::ExitTime;
 use crate::runtime::supervisor::restart_policy::Backoff;
 use analysis::record::ProcessExit;
 use anyhow::{Context, Result, bail};
-use protocol::plan::Trading;
+use protocol::plan::{Role, Trading};
 use protocol::supervision::ProofOfDeath;
 use std::collections::HashMap;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use system::process;
 use system::start::StartConditions;
+
+/// Maximum time in which leftover children of strategies end once they are killed.
+const LEFTOVERS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// All processes of a run, and its reaper. Dropping it kills and reaps whatever still runs.
 pub struct Processes {
@@ -32,6 +36,15 @@ pub struct Processes {
     reaper_started: Instant,
     reaper_backoff: Backoff,
     standbys: Standbys,
+    /// The cgroups of strategies; `None` before they were created.
+    groups: Option<ContainerCgroups<'static>>,
+    /// Which processes are strategies, by index in the plan: others trace nobody.
+    are_strategies: Vec<bool>,
+    owner: RunOwner,
+    /// Children that this process had before the run, with their start times.
+    earlier_children: Vec<(u32, u64)>,
+    /// Tracers that were killed.
+    killed_tracers: Vec<u32>,
     /// The kinds of strategies that were replaced by others, by process.
     kinds: HashMap<usize, String>,
 }
@@ -83,7 +96,16 @@ impl Processes {
         if let Err(error) = process::adopt_orphans() {
             complain(&format!("note: orphans of the run are left to process 1: {error}"));
         }
+        let plan = &segments.plan;
+        let is_strategy = |role: Role| matches!(role, Role::Strategy(_));
+        let are_strategies =
+            plan.processes.iter().map(|process| plan.roles_of(process).all(is_strategy)).collect();
         Ok(Self {
+            groups: None,
+            are_strategies,
+            owner: RunOwner::this_process(),
+            earlier_children: process::children(),
+            killed_tracers: Vec::new(),
             all: Vec::new(),
             reaper: start_reaper(segments)?,
             reaper_started: Instant::now(),
@@ -115,13 +137,41 @@ impl Processes {
         }
     }
 
+    /// Takes over the cgroups of strategies, which are removed once all processes have ended.
+    pub fn set_groups(&mut self, groups: ContainerCgroups<'static>) {
+        self.groups = Some(groups);
+    }
+
+    /// Starts a process of the plan. If another program removes its cgroups, they are created again
+    /// and the start is repeated once.
+    fn start_in_groups(&mut self, segments: &Segments, index: usize) -> Result<Process> {
+        let kind = self.kinds.get(&index).map(String::as_str);
+        let process = &segments.plan.processes[index];
+        let mut restore = || {
+            let groups = self.groups.as_mut();
+            let is_restored = groups.map_or(Ok(false), |groups| groups.restore(&segments.plan, process))?;
+            if is_restored {
+                let name = &process.name;
+                complain(&format!(
+                    "note: another program has removed cgroups of {name}: they are created again"
+                ));
+            }
+            anyhow::Ok(is_restored)
+        };
+        restore()?;
+        match start(segments, index, kind) {
+            Err(error) if restore().with_context(|| format!("{error:#}"))? => start(segments, index, kind),
+            started => started,
+        }
+    }
+
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
         for (index, planned) in segments.plan.processes.iter().enumerate() {
             if segments.plan.is_spare(planned) {
                 self.all.push(None);
                 continue;
             }
-            let started = start(segments, index, None)?;
+            let started = self.start_in_groups(segments, index)?;
             if let Some(why) = started.container_failure() {
                 bail!("cannot start process {} in a container: {why}", started.name);
             }
@@ -145,8 +195,99 @@ impl Processes {
         for silent in self.standbys.take_unresponsive() {
             self.kill(silent);
         }
+        self.end_tracers();
         self.reap_orphans();
         Ok(())
+    }
+
+    /// Kills the tracers of processes that were killed or have ended, if strategies have started
+    /// them: a tracer can keep a process from ending, and a zombie from being reaped.
+    /// Returns `true` if there was such a tracer.
+    fn end_tracers(&mut self) -> bool {
+        let mut has_killed = false;
+        let held: Vec<(String, u32)> = self
+            .started()
+            .filter(|process| process.is_held_by_tracer())
+            .map(|process| (process.name.clone(), process.pid()))
+            .collect();
+        for (name, pid) in held {
+            for tracer in self.owner.tracers_in_run(pid) {
+                let Some(id) = tracer.pid.filter(|id| !self.is_trusted(*id)) else { continue };
+                let Ok(pidfd) = process::pidfd_open(id) else { continue };
+                // It still is the tracer: its id was not reused before the pidfd was opened.
+                if !self.owner.tracers_in_run(pid).contains(&tracer) || process::kill(pidfd.as_fd()).is_err()
+                {
+                    continue;
+                }
+                has_killed = true;
+                if !self.killed_tracers.contains(&id) {
+                    self.killed_tracers.push(id);
+                    let what = "which a strategy has started and which traced it, was killed";
+                    complain(&format!(
+                        "note: {name} (pid {pid}) is dead; {} (pid {id}), {what}",
+                        tracer.name
+                    ));
+                }
+            }
+        }
+        has_killed
+    }
+
+    /// Kills the tracers that keep killed processes from ending, and waits for these.
+    fn end_held(&mut self) {
+        let (began, step) = (Instant::now(), Duration::from_millis(30));
+        while began.elapsed() < LEFTOVERS_TIMEOUT {
+            let has_ended = |process: &Process, at_most| {
+                process::wait_readable(&[process.pidfd()], at_most).is_ok_and(|ended| ended[0])
+            };
+            let is_running =
+                |process: &&Process| process.status.is_none() && !has_ended(process, Duration::ZERO);
+            let Some(is_held) = self.started().find(is_running).map(|first| !has_ended(first, step)) else {
+                return;
+            };
+            if is_held && !self.end_tracers() {
+                return;
+            }
+        }
+    }
+
+    /// Returns `true` for the reaper and the processes of engine, gateways and exchanges.
+    fn is_trusted(&self, pid: u32) -> bool {
+        let others = self.all.iter().zip(&self.are_strategies).filter(|(_, is_strategy)| !**is_strategy);
+        let pids = others.filter_map(|(process, _)| Some(process.as_ref()?.child_pid()));
+        pids.chain([self.reaper.child_pid()]).chain(self.standbys.pids()).any(|trusted| trusted == pid)
+    }
+
+    /// Kills and reaps what strategies have started and left: this process has adopted it.
+    fn end_leftovers(&mut self) {
+        let began = Instant::now();
+        loop {
+            // One that a tracer kept would be in the way of the others.
+            let _ = self.all.iter_mut().flatten().try_for_each(Process::poll);
+            self.reap_orphans();
+            let own: Vec<u32> = self.own_children();
+            let mut left = process::children();
+            left.retain(|child| !own.contains(&child.0) && !self.earlier_children.contains(child));
+            left.retain(|(pid, start)| process::is_running(*pid, *start));
+            if left.is_empty() {
+                return;
+            }
+            if began.elapsed() > LEFTOVERS_TIMEOUT {
+                let pids: Vec<String> = left.iter().map(|(pid, _)| pid.to_string()).collect();
+                let what = "which strategies have started, were killed and have not ended";
+                return complain(&format!("note: the processes {}, {what}", pids.join(", ")));
+            }
+            let opened = left.iter().filter_map(|(pid, start)| {
+                let pidfd = process::pidfd_open(*pid).ok()?;
+                process::is_running(*pid, *start).then_some(pidfd)
+            });
+            let pidfds: Vec<_> = opened.collect();
+            for pidfd in &pidfds {
+                let _ = process::kill(pidfd.as_fd());
+            }
+            let pidfds: Vec<BorrowedFd<'_>> = pidfds.iter().map(AsFd::as_fd).collect();
+            let _ = process::wait_readable(&pidfds, LEFTOVERS_TIMEOUT / 10);
+        }
     }
 
     /// Returns the processes that were started.
@@ -174,9 +315,13 @@ impl Processes {
 
     /// Reaps the orphans of processes of the run: no other process can.
     fn reap_orphans(&self) {
+        process::reap_orphans(&self.own_children());
+    }
+
+    /// Returns the process ids of the children that this process has started for the run.
+    fn own_children(&self) -> Vec<u32> {
         let own = self.started().chain([&self.reaper]).map(Process::child_pid);
-        let own: Vec<u32> = own.chain(self.standbys.pids()).collect();
-        process::reap_orphans(&own);
+        own.chain(self.standbys.pids()).collect()
     }
 
     /// Gives the run's processes time to exit, then kills and reaps the rest.
@@ -195,7 +340,9 @@ impl Processes {
         let after = told.elapsed();
         // All first: each takes its time to exit.
         self.started().for_each(Process::kill);
+        self.end_held();
         self.all.iter_mut().flatten().for_each(|process| process.end_overdue(after));
+        self.end_leftovers();
     }
 
     fn running_pids(&self) -> Vec<u32> {
@@ -210,7 +357,7 @@ impl Processes {
         let next = match self.standbys.promote(process) {
             Some(standby) => standby,
             None => {
-                let started = start(segments, process, self.kinds.get(&process).map(String::as_str));
+                let started = self.start_in_groups(segments, process);
                 // A program publishes its id before it is executed, which may fail.
                 started.inspect_err(|_| segments.control.record_end(process))?
             }
@@ -251,6 +398,7 @@ impl Processes {
 impl Drop for Processes {
     fn drop(&mut self) {
         self.all.iter_mut().flatten().for_each(Process::end);
+        self.end_leftovers();
         self.reaper.end();
     }
 }

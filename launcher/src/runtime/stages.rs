@@ -87,7 +87,6 @@ pub struct PreparedRun<'a> {
 /// the reaper saves the logs and removes the rest.
 pub struct ArmedRun<'a> {
     processes: Processes,
-    _groups: ContainerCgroups<'static>,
     segments: Segments,
     /// Processes started by the launcher inherit an affinity off the run's cores, if there are
     /// others.
@@ -162,11 +161,11 @@ impl<'a> PreparedRun<'a> {
         huge_pages::use_huge_pages(plan.trading().memory.huge_pages);
         let mut segments = Segments::begin(plan)?;
         let sealed = near_first_thread(plan, || segments.create_sealed())?;
-        let processes = Processes::start_reaper(&segments)?;
+        let mut processes = Processes::start_reaper(&segments)?;
         near_first_thread(plan, || segments.create_named(sealed, &schedule))?;
         segments.binaries = OwnBinaries::create(plan)?;
-        let groups = ContainerCgroups::begin(plan, host::root())?;
-        Ok(ArmedRun { processes, _groups: groups, segments, affinity, reserve, context })
+        processes.set_groups(ContainerCgroups::begin(plan, host::root())?);
+        Ok(ArmedRun { processes, segments, affinity, reserve, context })
     }
 }
 

@@ -6,6 +6,9 @@
 //! below it in a cgroup v1 hierarchy. So limits on the launcher's surroundings also apply to the
 //! strategies. A group's name identifies its run; no other state is stored, so that any later
 //! process can remove it by name.
+//!
+//! The launcher locks the directories of its groups. A launcher in another PID namespace with its
+//! own `/dev/shm` sees no other sign of the run, and must not take the groups for a dead one's.
 
 use crate::host::cgroups::{self, CgroupHierarchy};
 use crate::runtime::run_id::RunId;
@@ -13,10 +16,12 @@ use analysis::cpu_list;
 use anyhow::{Context, Result};
 use nix::unistd::{AccessFlags, access, geteuid};
 use protocol::plan::{LimitKeeper, Plan, ProcessPlan, ResourceLimit, StrategyResources};
-use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use system::container::{MEMORY_BYTES, OWN_PROCESSES, PROCESSES};
 
 /// CPU time limit of a container, in CPUs: one for the strategy, one for its runtime.
@@ -131,34 +136,95 @@ fn name(run: &str, process: &str) -> String {
     format!("{}{run}.{process}", Plan::PREFIX)
 }
 
+/// Maximum time to lock a new group while others look whether it is a dead run's.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Creates a group and locks its directory until the returned file is closed.
+fn create_locked(group: &Path) -> io::Result<File> {
+    let deadline = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        let folder = match fs::create_dir_all(group).and_then(|()| File::open(group)) {
+            Err(error) if error.kind() == ErrorKind::NotFound && Instant::now() < deadline => continue,
+            folder => folder?,
+        };
+        let is_locked = match folder.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => false,
+            // Where the file system has no locks, nobody finds one missing.
+            Ok(()) | Err(TryLockError::Error(_)) => true,
+        };
+        // It may have been removed before it was locked.
+        let inode = folder.metadata()?.ino();
+        if is_locked && fs::metadata(group).is_ok_and(|found| found.ino() == inode) {
+            return Ok(folder);
+        }
+        if Instant::now() > deadline {
+            return Err(io::Error::other("another process removes or locks it again and again"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Takes the lock of a group, so that it can be removed: its launcher is gone, and none takes it
+/// before the returned file is closed. `None` if its launcher runs.
+pub fn claim(group: &Path) -> io::Result<Option<File>> {
+    let folder = File::open(group)?;
+    match folder.try_lock() {
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(folder)),
+    }
+}
+
 /// The cgroups of a run's containers, removed on drop.
 pub struct ContainerCgroups<'a> {
     root: &'a Path,
     run: String,
+    /// The locked directory of each group, by its path.
+    locked: BTreeMap<PathBuf, File>,
 }
 
 impl<'a> ContainerCgroups<'a> {
     pub fn begin(plan: &Plan, root: &'a Path) -> Result<Self> {
-        let groups = Self { root, run: plan.run.clone() };
-        for process in &plan.processes {
-            let resources = plan.resources_of(process);
-            let limits = match plan.is_contained(process) {
-                true => limits(cores(plan, process).as_deref(), resources),
-                false => set_limits(resources),
-            };
-            for (controller, [v2, v1]) in limits {
-                let Some(hierarchy) = parent(root, controller) else { continue };
-                let group = hierarchy.parent.join(name(&plan.run, &process.name));
-                fs::create_dir_all(&group).with_context(|| format!("cannot make {}", group.display()))?;
-                if controller == CPUSET && !hierarchy.is_v2 {
-                    let memory = fs::read_to_string(hierarchy.parent.join(CPUSET_MEMORY)).unwrap_or_default();
-                    write(&group.join(CPUSET_MEMORY), memory.trim())?;
-                }
-                let (file, value) = if hierarchy.is_v2 { v2 } else { v1 };
-                write(&group.join(file), &value)?;
-            }
-        }
+        let mut groups = Self { root, run: plan.run.clone(), locked: BTreeMap::new() };
+        plan.processes.iter().try_for_each(|process| groups.create(plan, process))?;
         Ok(groups)
+    }
+
+    /// Creates the groups of a process.
+    fn create(&mut self, plan: &Plan, process: &ProcessPlan) -> Result<()> {
+        let resources = plan.resources_of(process);
+        let limits = match plan.is_contained(process) {
+            true => limits(cores(plan, process).as_deref(), resources),
+            false => set_limits(resources),
+        };
+        for (controller, [v2, v1]) in limits {
+            let Some(hierarchy) = parent(self.root, controller) else { continue };
+            let group = hierarchy.parent.join(name(&plan.run, &process.name));
+            if !self.locked.contains_key(&group) {
+                let locked =
+                    create_locked(&group).with_context(|| format!("cannot make {}", group.display()))?;
+                self.locked.insert(group.clone(), locked);
+            }
+            if controller == CPUSET && !hierarchy.is_v2 {
+                let memory = fs::read_to_string(hierarchy.parent.join(CPUSET_MEMORY)).unwrap_or_default();
+                write(&group.join(CPUSET_MEMORY), memory.trim())?;
+            }
+            let (file, value) = if hierarchy.is_v2 { v2 } else { v1 };
+            write(&group.join(file), &value)?;
+        }
+        Ok(())
+    }
+
+    /// Creates the groups of a process again that another program has removed: without them it
+    /// would be started without limits. Returns `true` if there were any.
+    pub fn restore(&mut self, plan: &Plan, process: &ProcessPlan) -> Result<bool> {
+        let own_name = name(&plan.run, &process.name);
+        let before = self.locked.len();
+        self.locked.retain(|group, _| !group.ends_with(&own_name) || group.is_dir());
+        let is_missing = self.locked.len() < before;
+        if is_missing {
+            self.create(plan, process)?;
+        }
+        Ok(is_missing)
     }
 }
 
@@ -255,11 +321,7 @@ mod tests {
 
     #[test]
     fn cgroup_v2_is_sibling_of_launchers_group() {
-        let tree = fake::plain(3);
-        tree.put("proc/self/mounts", "none /sys/fs/cgroup cgroup2 rw 0 0\n");
-        tree.put("proc/self/cgroup", "0::/user/session\n");
-        tree.put("sys/fs/cgroup/user/cgroup.controllers", "cpuset cpu memory pids\n");
-        tree.put("sys/fs/cgroup/user/cgroup.subtree_control", "cpuset cpu memory pids\n");
+        let tree = v2_tree();
         assert_eq!(missing_controllers(tree.root()), [""; 0]);
         let plan = plan();
         let groups = ContainerCgroups::begin(&plan, tree.root()).unwrap();
@@ -332,6 +394,50 @@ mod tests {
         remove_files(&tree);
         assert_eq!(remove_all(tree.root(), RUN, Duration::ZERO), [""; 0]);
         assert!(super::list(tree.root()).is_empty());
+    }
+
+    fn v2_tree() -> fake::FakeHost {
+        let tree = fake::plain(3);
+        tree.put("proc/self/mounts", "none /sys/fs/cgroup cgroup2 rw 0 0\n");
+        tree.put("proc/self/cgroup", "0::/user/session\n");
+        tree.put("sys/fs/cgroup/user/cgroup.controllers", "cpuset cpu memory pids\n");
+        tree.put("sys/fs/cgroup/user/cgroup.subtree_control", "cpuset cpu memory pids\n");
+        tree
+    }
+
+    #[test]
+    fn groups_are_claimed_only_without_their_launcher() {
+        let tree = v2_tree();
+        let groups = ContainerCgroups::begin(&plan(), tree.root()).unwrap();
+        let paths: Vec<PathBuf> = super::list(tree.root()).into_iter().map(|(_, group)| group).collect();
+        assert_eq!(paths.len(), 2);
+        assert!(paths.iter().all(|group| claim(group).unwrap().is_none()), "locked");
+        // As after the launcher was killed: the files in the folders keep these from removal.
+        drop(groups);
+        let claimed = claim(&paths[0]).unwrap();
+        assert!(claimed.is_some() && claim(&paths[0]).unwrap().is_none(), "another removes it");
+        assert!(create_locked(&paths[0]).is_err(), "for as long as this takes");
+        drop(claimed);
+        assert!(create_locked(&paths[0]).is_ok());
+        remove_files(&tree);
+    }
+
+    #[test]
+    fn removed_groups_are_created_again_with_limits() {
+        let (tree, plan) = (v2_tree(), plan());
+        let mut groups = ContainerCgroups::begin(&plan, tree.root()).unwrap();
+        let before = group_files(&tree);
+        let process = plan.processes.iter().find(|process| process.name == "strategy-1").unwrap();
+        assert!(!groups.restore(&plan, process).unwrap(), "all are there");
+        let (_, group) = super::list(tree.root())
+            .into_iter()
+            .find(|(_, group)| group.ends_with(name(RUN, "strategy-1")))
+            .unwrap();
+        fs::remove_dir_all(&group).unwrap();
+        assert!(groups.restore(&plan, process).unwrap());
+        assert_eq!(group_files(&tree), before);
+        assert!(claim(&group).unwrap().is_none(), "locked again");
+        remove_files(&tree);
     }
 
     #[test]

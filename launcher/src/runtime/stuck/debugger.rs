@@ -79,6 +79,11 @@ impl TaskStatus {
     }
 }
 
+/// Reads the status of a process or thread by its id; `None` if it is gone.
+fn read_process(pid: u32) -> Option<TaskStatus> {
+    TaskStatus::read(&host::root().join(format!("proc/{pid}")))
+}
+
 /// The launcher of a run, from which all processes of the run descend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunOwner {
@@ -110,11 +115,40 @@ impl RunOwner {
     /// none that is trusted.
     pub fn debugger_of(&self, pid: u32) -> Option<Debugger> {
         let root = host::root();
-        let tasks = fs::read_dir(root.join(format!("proc/{pid}/task"))).ok()?.flatten();
-        let mut tasks = tasks.filter_map(|task| TaskStatus::read(&task.path()));
-        tasks.find_map(|task| {
-            self.trusted_debugger(&task, |pid| TaskStatus::read(&root.join(format!("proc/{pid}"))))
-        })
+        let mut tasks = fs::read_dir(root.join(format!("proc/{pid}/task"))).ok()?.flatten();
+        tasks.find_map(|task| self.debugger_of_task(|| TaskStatus::read(&task.path()), read_process))
+    }
+
+    /// Returns the debugger that has stopped a thread, if it is trusted. `read` reads the thread's
+    /// status: the kernel looks for state and tracer one after the other, so that a tracer that
+    /// attaches in between is missing, as a trusted one in an outer PID namespace is.
+    fn debugger_of_task(
+        &self,
+        mut read: impl FnMut() -> Option<TaskStatus>,
+        status_of: impl Fn(u32) -> Option<TaskStatus>,
+    ) -> Option<Debugger> {
+        let first = read()?;
+        let debugger = self.trusted_debugger(&first, status_of)?;
+        let again = read()?;
+        ((again.state, again.tracer) == (first.state, first.tracer)).then_some(debugger)
+    }
+
+    /// Returns the processes of the run, other than the launcher, that trace a thread of a process:
+    /// strategies, and what they have started.
+    pub fn tracers_in_run(&self, pid: u32) -> Vec<Debugger> {
+        let tasks = fs::read_dir(host::root().join(format!("proc/{pid}/task"))).into_iter().flatten();
+        let tracers = tasks.flatten().filter_map(|task| {
+            let tracer = read_process(TaskStatus::read(&task.path())?.tracer)?;
+            let is_in_run = tracer.pid != self.pid && self.is_foreign(&tracer, read_process) == Some(false);
+            is_in_run.then_some(Debugger { pid: Some(tracer.pid), name: tracer.name })
+        });
+        let mut found: Vec<Debugger> = Vec::new();
+        for tracer in tracers {
+            if !found.contains(&tracer) {
+                found.push(tracer);
+            }
+        }
+        found
     }
 
     /// Returns the debugger that has stopped a thread, if it is trusted. `status_of`: the status of
@@ -213,6 +247,17 @@ mod tests {
         assert_eq!(found(no_reaper, 50), None, "it may be an orphan of the run");
         let running = TaskStatus { tracer: 50, ..task(101, 100, 1000) };
         assert_eq!(LAUNCHER.trusted_debugger(&running, processes), None, "traced, but not stopped");
+    }
+
+    #[test]
+    fn tracer_that_attached_between_state_and_tracer_is_seen() {
+        let seen = |tracers: [u32; 2]| {
+            let mut reads = tracers.into_iter();
+            let read = || Some(TaskStatus { state: 't', tracer: reads.next()?, ..task(101, 100, 1000) });
+            LAUNCHER.debugger_of_task(read, processes).is_some()
+        };
+        assert!(!seen([0, 102]), "the strategy's child, which has attached just now");
+        assert!(!seen([50, 102]) && seen([0, 0]) && seen([50, 50]));
     }
 
     #[test]

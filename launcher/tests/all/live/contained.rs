@@ -5,7 +5,7 @@ use super::programs::{BOOK, Program, checked_fills, run_broken};
 use super::watching::watch_once;
 use crate::common::{
     LONG, Launcher, Running, SHORT, assert_exists, assert_no_allocations, container_check, list, number,
-    output, output_of, proc, signal, string, wait_until,
+    output, output_of, proc, signal, skip, string, wait_until,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -34,6 +34,25 @@ fn cgroups_of(launcher: u32) -> Vec<String> {
     let cgroup_paths = output_of(Command::new("find").args(["/sys/fs/cgroup", "-name", "bulkhead.*"]));
     let of_run = |line: &&str| line.contains(&format!("-{launcher}."));
     cgroup_paths.stdout.lines().filter(of_run).map(str::to_owned).collect()
+}
+
+/// A launcher in another PID namespace with its own `/dev/shm` sees nothing of a run but its
+/// cgroups.
+#[test]
+fn cgroups_of_unseen_launcher_are_not_removed() {
+    let Some(launcher) = Launcher::contained() else { return };
+    let running = launcher.start(&format!("{CONTAINER} {LONG}"));
+    let own = cgroups_of(running.pid());
+    let script = "mount -t tmpfs tmpfs /dev/shm && exec \"$0\" clean --dry-run";
+    let mut elsewhere = Command::new("unshare");
+    elsewhere.args(["--pid", "--fork", "--mount-proc", "--mount", "sh", "-c", script]);
+    let cleaned = elsewhere.arg(launcher.run("").get_program()).output();
+    launcher.interrupted(running);
+    let Some(cleaned) = cleaned.ok().filter(|cleaned| cleaned.status.success()) else {
+        return skip("there is no right to unshare and mount here");
+    };
+    let named = String::from_utf8(cleaned.stdout).unwrap();
+    assert!(own.iter().all(|group| !named.contains(group)), "{own:?}: {named}");
 }
 
 /// Returns a field of `/proc/PID/status`.

@@ -120,6 +120,35 @@ fn strategy_traced_by_itself_counts_as_hung() {
     }
 }
 
+/// A tracer that never waits for the strategy keeps it as a zombie, which the launcher cannot wait
+/// for. Children that strategies leave end with the run.
+#[test]
+fn kept_zombies_are_fenced_and_leftovers_end() {
+    let Some(program) = Program::compile("tests/c/broken.c") else { return };
+    let behaviors = ["kept-by-child", "kept-at-exit", "crash-handler", "leaves-child"];
+    let kinds = behaviors.map(|behavior| program.exec(behavior)).join(",");
+    let flags = "--venues 1 --window 200ms --delay fixed:1ms --idle park --on-death restart --liveness 500ms";
+    let strategies = behaviors.len() + 1;
+    let result = Launcher::new().result(&format!(
+        "--strategies {strategies} --strategy 'player,{kinds}' --orders 10000 {flags} --json"
+    ));
+    assert_eq!(program.processes(), [0; 0], "{}", result.stderr);
+    let summary = result.json();
+    assert_eq!(summary["outcome"]["ended"], "complete", "{}", result.stderr);
+    let mut incidents = list(&summary["incidents"]).to_vec();
+    incidents.sort_by_key(|incident| incident["strategy"].as_u64());
+    if incidents.iter().any(|incident| string(&incident["cause"]).contains("exit 3")) {
+        return skip("ptrace is refused here");
+    }
+    let dead: Vec<_> = incidents.iter().map(|incident| incident["strategy"].as_u64().unwrap()).collect();
+    assert_eq!(dead, [1, 2, 3], "{incidents:#?}");
+    for incident in &incidents {
+        assert!(string(&incident["cause"]).contains("hangs"), "{incident:#}");
+        assert!(incident["repair_to_restart_ns"].is_u64(), "{incident:#}");
+    }
+    assert_eq!(summary["containment"]["lost_of_survivors"], 0);
+}
+
 /// The command of the book: `gdb -p`.
 #[test]
 fn gdb_stops_strategy_without_incident() {

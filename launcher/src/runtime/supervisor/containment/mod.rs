@@ -34,6 +34,7 @@ mod supervised;
 mod threads;
 
 use protocol::index::{GatewayIndex, StrategyIndex};
+use strategies::SLOW_EXIT;
 pub use strategies::with_own_message;
 
 use super::actions::{Action, Actions};
@@ -173,11 +174,15 @@ impl<'a> Containment<'a> {
     }
 
     /// Returns `true` while the engine repairs the death of a strategy or gateway, or such a
-    /// process is about to exit or to start.
+    /// process is about to exit or to start. One that takes long to exit does not count: its exit
+    /// wakes the launcher.
     pub fn is_repairing(&self) -> bool {
         use SupervisionStage::{Fenced, Joining, Killed, Starting};
-        let is_so =
-            |case: &SupervisedProcess| matches!(case.stage, Killed(_) | Fenced(_) | Starting(_) | Joining(_));
+        let is_so = |case: &SupervisedProcess| match case.stage {
+            Killed(_) => !case.is_slow_to_exit,
+            Fenced(_) | Starting(_) | Joining(_) => true,
+            _ => false,
+        };
         self.processes.iter().any(|case| !case.is_journaled() && is_so(case))
     }
 
@@ -351,6 +356,7 @@ impl<'a> Containment<'a> {
         let case = &self.processes[place];
         let since = case.killed_ticks.max(liveness.awake_since());
         let waited_ns = self.ns_since_start(now).saturating_sub(self.ns_since_start(since));
+        self.processes[place].is_slow_to_exit = waited_ns >= SLOW_EXIT.as_nanos() as u64;
         self.sample_dying(place, observed, waited_ns);
         if Duration::from_nanos(waited_ns) <= self.exit_limit {
             return;
@@ -423,7 +429,7 @@ impl<'a> Containment<'a> {
     /// Starts the next incarnation of a process, and forgets what was observed of the last one.
     fn restart(&mut self, place: usize, liveness: &mut Liveness, now: u64, out: &mut dyn Actions) {
         let case = &mut self.processes[place];
-        (case.is_renewed, case.dying) = (true, None);
+        (case.is_renewed, case.dying, case.is_slow_to_exit) = (true, None, false);
         case.threads.iter().for_each(|thread| liveness.reset_thread(*thread, now));
         if !case.is_thread {
             out.perform(Action::Restart(case.process));

@@ -15,7 +15,7 @@ use protocol::wire::MAX_EPOCH;
 use std::time::Duration;
 
 /// Time from SIGKILL from which on it is recorded why a process has not ended.
-const SLOW_EXIT: Duration = Duration::from_secs(1);
+pub(super) const SLOW_EXIT: Duration = Duration::from_secs(1);
 
 /// Why a strategy is to be killed.
 struct StrategyFault {

@@ -59,6 +59,8 @@ pub(super) struct SupervisedProcess {
     pub killed_ticks: u64,
     /// First and last sample of its CPU time since it was killed, if it was running then.
     pub dying: Option<(CpuSample, CpuSample)>,
+    /// It was killed long ago and has not ended.
+    pub is_slow_to_exit: bool,
     pub policy: RestartPolicy,
     /// How the last incarnation ended, and why.
     pub end: IncarnationEnd,
@@ -93,6 +95,7 @@ impl SupervisedProcess {
             running_ns: 0,
             killed_ticks: 0,
             dying: None,
+            is_slow_to_exit: false,
             policy: RestartPolicy::default(),
             end: IncarnationEnd::default(),
             last_cause: String::new(),

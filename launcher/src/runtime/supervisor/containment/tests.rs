@@ -163,6 +163,28 @@ fn unkillable_process_ends_run_after_timeout() {
     assert_eq!(run.starts(), 0, "it may still write its memory");
 }
 
+/// The exit of a process wakes the launcher, which need not ask for it each millisecond.
+#[test]
+fn process_slow_to_exit_is_not_polled() {
+    let plan = plan("strategies=2 venues=1 orders=10 on_death=continue");
+    let mut run = ScriptedRun::new(&plan);
+    let victim = &run.containment.processes[VICTIM.as_usize()];
+    let (thread, process) = (victim.threads[0], victim.process);
+    (run.silent, run.can_be_killed) = (Some(thread), false);
+    run.set_state(process, ThreadState::Starting);
+    while !run.containment.awaits_exit(process) {
+        run.step();
+    }
+    assert!(run.containment.is_repairing(), "it may end at once");
+    for _ in 0..SLOW_EXIT.as_millis() {
+        run.step();
+    }
+    assert!(!run.containment.is_repairing() && run.containment.has_pending_process());
+    run.end(process);
+    run.step();
+    assert!(!run.containment.awaits_exit(process), "it is fenced as soon as it has ended");
+}
+
 #[test]
 fn failed_start_is_another_death_that_is_fenced() {
     let plan = plan("strategies=2 venues=1 orders=10 on_death=restart");
