@@ -129,8 +129,8 @@ impl SegmentHeader {
         Ok(Self { log: word(bytes, 16), index: word(bytes, 24), bytes: word(bytes, 32), watermark })
     }
 
-    /// Returns `true` if bytes without a valid header are a segment nevertheless: damaged, cut short,
-    /// or of another version. Recovery skips any other file.
+    /// Returns `true` if bytes without a valid header are a segment nevertheless: damaged, cut
+    /// short, or of another version. Recovery skips any other file.
     pub(crate) fn was_segment(bytes: &[u8]) -> bool {
         is_cut_header(bytes)
             || bytes.len() >= SEGMENT_HEADER && (word(bytes, 0) == MAGIC || is_header_but_magic(bytes))

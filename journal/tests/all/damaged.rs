@@ -1,5 +1,5 @@
-//! Segments that another program removes, truncates, changes, renames or swaps after a kill: recovery
-//! returns every acknowledged record, or reports the damage.
+//! Segments that another program removes, truncates, changes, renames or swaps after a kill:
+//! recovery returns every acknowledged record, or reports the damage.
 
 use crate::common::{Random, State, append, copy, folder, is_slow, payload, recovered};
 use crate::victim::{victim, words};
