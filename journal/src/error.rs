@@ -59,6 +59,19 @@ pub enum JournalError {
         /// Last record known to be durable.
         durable: u64,
     },
+    /// The log goes on after its last readable record, in a segment that was removed or damaged.
+    #[error(
+        "{}: records from {next} on are missing: {why}. Restore the directory from a backup, or cut the log there \
+         (`launcher journal cut DIR`, or `journal::tool::cut`)", path.display()
+    )]
+    Missing {
+        /// Path of the directory.
+        path: PathBuf,
+        /// First missing record.
+        next: u64,
+        /// What shows that there were more records.
+        why: String,
+    },
     /// The log begins after the record that follows the newest valid snapshot.
     #[error(
         "{}: the log begins with record {first}, and no valid snapshot reaches record {}: restore the directory from a backup",

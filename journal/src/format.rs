@@ -9,7 +9,8 @@
 //!        24  index          1, 2, 3 …; indices of unused segments are missing
 //!        32  bytes          of the whole file
 //!        40  check          CRC-32C of bytes 0 to 39
-//!        48  watermark      a record that is durable, with all before it; may be out of date
+//!        48  watermark      a record that is durable, with all before it; may be out of date, and
+//!                           0 in new segments of earlier builds
 //!        56  its inverse    otherwise the watermark is ignored
 //!        64  records        the first unused byte and all after it are zero
 //!
@@ -58,6 +59,22 @@ pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
+const DAMAGED_HEADER: &str = "the segment's header is damaged";
+const CUT_SHORT: &str = "the segment is cut short in its header";
+
+fn is_cut_header(bytes: &[u8]) -> bool {
+    let magic = MAGIC.to_le_bytes();
+    !bytes.is_empty() && bytes.len() < SEGMENT_HEADER && magic.iter().zip(bytes).all(|(a, b)| a == b)
+}
+
+/// Returns `true` if the header is valid apart from its magic.
+fn is_header_but_magic(bytes: &[u8]) -> bool {
+    let mut restored = [0; 40];
+    restored.copy_from_slice(&bytes[..40]);
+    put(&mut restored, 0, &[MAGIC]);
+    word(bytes, 40) == u64::from(crc32c(&restored))
+}
+
 /// The decoded and validated header of a log segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentHeader {
@@ -87,21 +104,36 @@ impl SegmentHeader {
     /// A description of the problem.
     pub fn decode(bytes: &[u8]) -> Result<Self, &'static str> {
         if bytes.len() < SEGMENT_HEADER {
-            return Err("too short for the header of a segment");
+            return Err(if is_cut_header(bytes) {
+                CUT_SHORT
+            } else {
+                "too short for the header of a segment"
+            });
         }
         if word(bytes, 0) != MAGIC {
-            return Err("not a segment of a journal");
+            return Err(if is_header_but_magic(bytes) {
+                DAMAGED_HEADER
+            } else {
+                "not a segment of a journal"
+            });
         }
         if word(bytes, 8) != VERSION {
             return Err("a segment of another version: use the build that wrote it");
         }
         if word(bytes, 40) != u64::from(crc32c(&bytes[..40])) {
-            return Err("the segment's header is damaged");
+            return Err(DAMAGED_HEADER);
         }
         let watermark = word(bytes, WATERMARK);
         let is_intact = word(bytes, WATERMARK + 8) == !watermark;
         let watermark = if is_intact { watermark } else { 0 };
         Ok(Self { log: word(bytes, 16), index: word(bytes, 24), bytes: word(bytes, 32), watermark })
+    }
+
+    /// Returns `true` if bytes without a valid header are a segment nevertheless: damaged, cut
+    /// short, or of another version. Recovery skips any other file.
+    pub(crate) fn was_segment(bytes: &[u8]) -> bool {
+        is_cut_header(bytes)
+            || bytes.len() >= SEGMENT_HEADER && (word(bytes, 0) == MAGIC || is_header_but_magic(bytes))
     }
 
     /// Returns the CRC of the segment's header, which is part of each record's check.

@@ -37,7 +37,9 @@ pub(crate) fn create_segment(
     disk::remove(disk, &unfinished)?;
     let file = disk::create(disk, &unfinished)?;
     disk::reserve(disk, &unfinished, &file, options.bytes)?;
-    let header = SegmentHeader { log: shared.log, index, bytes: options.bytes, watermark: 0 };
+    // Acquire: as in `Watermark::durable`. With it, a lost segment before this one is found.
+    let watermark = shared.durable.load(Ordering::Acquire);
+    let header = SegmentHeader { log: shared.log, index, bytes: options.bytes, watermark };
     disk::write(disk, &unfinished, &file, &header.encode())?;
     let words = MappedWords::map(&file).map_err(JournalError::io(&unfinished, "map it"))?;
     if touches_pages {

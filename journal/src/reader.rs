@@ -180,6 +180,15 @@ impl Reader {
         }
     }
 
+    /// Returns `true` if the next position has the end mark: the log continues in a later segment.
+    pub(crate) fn is_at_segment_end(&mut self) -> Result<bool, JournalError> {
+        self.fill(PEEK, 0)?;
+        let Some(segment) = &self.segment else { return Ok(false) };
+        let remaining = segment.header.bytes.saturating_sub(self.at) as usize;
+        let bytes = &self.buffer[self.start..self.end];
+        Ok(format::scan(bytes, remaining, segment.seed, self.next_sequence) == ScanResult::SegmentEnd)
+    }
+
     pub(crate) fn log_id(&self) -> Option<u64> {
         self.segment.as_ref().map(|segment| segment.header.log)
     }

@@ -7,6 +7,7 @@ use crate::mapping::MappedWords;
 use crate::segment;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +34,15 @@ pub(crate) struct MappedSegment {
     pub file: File,
     pub words: MappedWords,
     pub seed: u32,
+}
+
+impl MappedSegment {
+    /// Stores the watermark in the header, for recovery. It reaches the disk with the next sync; a
+    /// torn one is ignored.
+    fn store_watermark(&self, durable: u64) {
+        self.words[WATERMARK / 8 + 1].store(!durable, Ordering::Relaxed);
+        self.words[WATERMARK / 8].store(durable, Ordering::Relaxed);
+    }
 }
 
 /// The segments that may hold records which are not durable yet.
@@ -101,7 +111,10 @@ impl Shared {
 
     /// Adds a log segment that will be written.
     pub fn add(&self, segment: &Arc<MappedSegment>) {
-        locked(&self.segments).mapped.push(Arc::clone(segment));
+        let mut segments = locked(&self.segments);
+        // Relaxed: stored under this lock.
+        segment.store_watermark(self.durable.load(Ordering::Relaxed));
+        segments.mapped.push(Arc::clone(segment));
     }
 
     /// Unmaps and closes the full log segments, in the calling thread. A later sync opens them
@@ -166,9 +179,9 @@ impl Shared {
         let segments = locked(&self.segments);
         let open: Vec<_> =
             segments.mapped.iter().filter(|segment| segment.index <= current).cloned().collect();
-        let mut closed = segments.unsynced..open.first().map_or(current, |segment| segment.index);
+        let closed = segments.unsynced..open.first().map_or(current, |segment| segment.index);
         drop(segments);
-        let synced = closed.try_for_each(|index| self.sync_closed(index)).and_then(|()| {
+        let synced = self.sync_closed(closed).and_then(|()| {
             open.iter().try_for_each(|segment| disk::sync(&*self.disk, &segment.path, &segment.file))
         });
         if let Err(error) = synced {
@@ -177,27 +190,31 @@ impl Shared {
         let mut segments = locked(&self.segments);
         segments.mapped.retain(|segment| segment.index >= current);
         segments.unsynced = current;
-        drop(segments);
+        // Before records count as durable, and also in the prepared segment, which comes first: at
+        // most one header is torn by a kill, and the loss of one segment leaves the other's.
+        segments.mapped.iter().rev().for_each(|segment| segment.store_watermark(appended));
         // Release: pairs with the Acquire in `Watermark::durable`.
         self.durable.store(appended, Ordering::Release);
-        if let Some(segment) = open.last() {
-            // For recovery. Reaches the disk with the next sync; a torn one is ignored.
-            segment.words[WATERMARK / 8 + 1].store(!appended, Ordering::Relaxed);
-            segment.words[WATERMARK / 8].store(appended, Ordering::Relaxed);
-        }
+        drop(segments);
         Ok(appended)
     }
 
-    /// Syncs a segment that was unmapped, or that a predecessor wrote. A missing one was removed
-    /// after a snapshot, before which the log was synced. If the kernel failed to write a page of
-    /// it, opening the file reports that error once (Linux 4.17).
-    fn sync_closed(&self, index: u64) -> Result<(), JournalError> {
-        let path = segment::path(&self.folder, index);
-        match File::open(&path) {
-            Ok(file) => disk::sync(&*self.disk, &path, &file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(JournalError::io(&path, "open it")(error)),
+    /// Syncs the segments of a range of indices that were unmapped, or that a predecessor wrote. A
+    /// missing one was removed after a snapshot, before which the log was synced. If the kernel
+    /// failed to write a page of it, opening the file reports that error once (Linux 4.17).
+    fn sync_closed(&self, indices: Range<u64>) -> Result<(), JournalError> {
+        if indices.is_empty() {
+            return Ok(());
         }
+        // Listed, not counted: after a stray file the indices continue at its number.
+        for (_, path) in segment::list(&self.folder)?.iter().filter(|(index, _)| indices.contains(index)) {
+            match File::open(path) {
+                Ok(file) => disk::sync(&*self.disk, path, &file)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(JournalError::io(path, "open it")(error)),
+            }
+        }
+        Ok(())
     }
 }
 

@@ -36,7 +36,7 @@ const VERSION: u64 = 1;
 
 /// Returns the snapshots in a directory, the oldest first.
 pub(crate) fn list(folder: &Path) -> Result<Vec<(u64, PathBuf)>, JournalError> {
-    segment::numbered(folder, "snapshot-")
+    segment::numbered(folder, "snapshot-", 20)
 }
 
 fn header(log: u64, sequence: u64, state: &[u8]) -> [u8; HEADER] {

@@ -112,7 +112,11 @@ pub fn verify(path: &Path, out: &mut dyn Write) -> Result<bool, ToolError> {
     if !is_whole {
         writeln!(out, "DAMAGED: records {} to {} were synced and are lost", end.last + 1, end.watermark)?;
     }
-    Ok(is_whole && end.bad_snapshots.is_empty())
+    let missing = end.lost.clone().or(end.gap_description());
+    if let Some(why) = &missing {
+        writeln!(out, "DAMAGED: records from {} on are missing: {why}", end.last + 1)?;
+    }
+    Ok(is_whole && missing.is_none() && end.bad_snapshots.is_empty())
 }
 
 fn hexadecimal(payload: &[u8]) -> String {
@@ -163,6 +167,22 @@ pub fn dump(
     from: Option<u64>,
     dump_format: DumpFormat,
     out: &mut dyn Write,
+    should_continue: impl FnMut() -> bool,
+) -> Result<u64, ToolError> {
+    dump_described(path, from, dump_format, out, |_| None, should_continue)
+}
+
+/// Prints the records of a log as [`dump`] does. As text, a record for which `describe` returns a
+/// description is printed with that in place of its payload.
+///
+/// # Errors
+/// As [`dump`].
+pub fn dump_described(
+    path: &Path,
+    from: Option<u64>,
+    dump_format: DumpFormat,
+    out: &mut dyn Write,
+    describe: impl Fn(Record<'_>) -> Option<String>,
     mut should_continue: impl FnMut() -> bool,
 ) -> Result<u64, ToolError> {
     let mut reader = Reader::open(folder(path), from)?;
@@ -172,7 +192,10 @@ pub fn dump(
     let mut records = 0;
     loop {
         while let Some(record) = reader.next_record()? {
-            print(record, dump_format, out)?;
+            match describe(record).filter(|_| dump_format == DumpFormat::Text) {
+                Some(text) => writeln!(out, "{}  {}  {text}", record.sequence, record.payload.len())?,
+                None => print(record, dump_format, out)?,
+            }
             records += 1;
         }
         out.flush()?;

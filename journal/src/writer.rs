@@ -20,6 +20,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// Maximum index of a writer's first segment.
+const MAX_FIRST_INDEX: u64 = u64::MAX / 2;
+
 /// The failures that a record survives once it is appended; see the [crate's table](crate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
@@ -116,7 +119,9 @@ impl Writer {
     /// Under [`Durability::None`] the directory is not used.
     ///
     /// # Errors
-    /// [`JournalError::Locked`], and those of [`crate::recover`].
+    /// [`JournalError::Locked`], and those of [`crate::recover`]. Under [`Durability::Process`] also
+    /// [`JournalError::Missing`] if records are missing before a later segment of a log that was
+    /// never synced.
     pub fn open(
         folder: &Path,
         options: &Options,
@@ -171,10 +176,22 @@ impl Writer {
         };
         let end = recover()?;
         let is_synced = options.durability != Durability::Process;
+        // A gap in a log that was synced comes from a power failure, if it is above the watermark.
+        if !is_synced && end.watermark == 0 {
+            recovery::check_gap(folder, &end)?;
+        }
         let unused = prepare_dir(disk, folder, &end, is_synced)?;
         let durable = if is_synced { end.last } else { end.watermark.min(end.last) };
         let log = end.log.unwrap_or_else(|| RandomState::new().hash_one(folder));
-        let index = end.highest + 1;
+        // Room for those of this writer and its successors.
+        let index =
+            end.highest.checked_add(1).filter(|index| *index <= MAX_FIRST_INDEX).ok_or_else(|| {
+                let stray = segment::path(folder, end.highest);
+                JournalError::Options(format!(
+                    "{}: no index is left after it: move the file away",
+                    stray.display()
+                ))
+            })?;
         // Records before the first segment that recovery has read are in a snapshot.
         let unsynced = end.segments.first().copied().filter(|_| !is_synced).unwrap_or(index);
         let disk = Arc::clone(&options.disk);

@@ -48,7 +48,7 @@ class QueueMachine(RuleBasedStateMachine):
         while slots < capacity:
             slots *= 2
         self.size, self.limit, self.pushed = size, slots, 0
-        self.handles = [bhq.Queue.create(self.name, size, capacity, producers)]
+        self.handles = [bhq.Queue.create(self.name, producers=producers, capacity=capacity, message_bytes=size)]
         self.rings = [Ring() for _ in range(producers)]
         self.senders, self.receiver, self.taken = {}, None, None
         self.is_named = True
@@ -96,7 +96,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule()
     def create_again(self):
         if self.is_named:
-            assert code_of(lambda: bhq.Queue.create(self.name, 8, 2)) == bhq.LIVING
+            assert code_of(lambda: bhq.Queue.create(self.name, capacity=2, message_bytes=8)) == bhq.LIVING
             assert code_of(lambda: bhq.remove(self.name)) == bhq.LIVING
 
     # Senders.

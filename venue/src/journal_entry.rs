@@ -50,7 +50,10 @@ impl JournalEntry {
     }
 
     /// Decodes an input from a record of the journal, with its time in ticks.
-    pub(crate) fn from_record(record: &Record<'_>) -> Result<(Self, u64), RecoveryError> {
+    ///
+    /// # Errors
+    /// [`RecoveryError::Foreign`] for a record of another kind.
+    pub fn from_record(record: &Record<'_>) -> Result<(Self, u64), RecoveryError> {
         Self::decode(record.payload).ok_or(RecoveryError::Foreign(record.sequence))
     }
 

@@ -26,6 +26,7 @@ mod session;
 
 pub use agent::{ExchangeAgent, TradeTape};
 pub use audit::Audit;
+pub use journal_entry::JournalEntry;
 pub use market::{MarketSetup, open_with};
 pub use market_board::MarketBoard;
 pub use recovery::OutputWatermarks;

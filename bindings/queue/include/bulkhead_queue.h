@@ -14,7 +14,7 @@
 
 // Version of this interface: major in the upper 16 bits, minor below. A library serves programs of
 // its major version and of no later minor version.
-#define BHQ_VERSION 65536
+#define BHQ_VERSION 65537
 
 // Maximum size of a message in bytes.
 #define BHQ_MAX_MESSAGE_BYTES 65536
@@ -74,6 +74,9 @@
 // The producer was retired: bhq_renew frees it.
 #define BHQ_RETIRED -11
 
+// No producer has broken the protocol: bhq_faulty_producer.
+#define BHQ_NO_PRODUCER -12
+
 // A required pointer is null.
 #define BHQ_NULL -16
 
@@ -101,7 +104,7 @@
 // No message was taken.
 #define BHQ_NOT_TAKEN -24
 
-// Too little space in /dev/shm.
+// Too little space in /dev/shm, or too little memory.
 #define BHQ_NO_SPACE -25
 
 // The queue's memory is missing, damaged or of another build, or the system refused a call.
@@ -197,7 +200,8 @@ uint32_t bhq_producers(const bhq_queue *queue);
 
 // Returns the state of a producer, BHQ_STATE_FREE to BHQ_STATE_RETIRED, and writes the id of its
 // process to `pid`, unless that is null; 0: none. The kernel has the answer, not a timeout: a
-// process that has ended is dead at once. The id is of the process's own PID namespace.
+// process that has ended is dead at once, unless a child that it forked without `exec` still runs
+// and so keeps its locks. The id is of the process's own PID namespace.
 //
 // Returns BHQ_BAD_INDEX or BHQ_SYSTEM otherwise.
 //
@@ -344,8 +348,8 @@ int32_t bhq_put_back(bhq_receiver *receiver);
 // `receiver` is null or a handle.
 int32_t bhq_last_producer(const bhq_receiver *receiver);
 
-// Returns the index of the producer of the last BHQ_FAULT; −1: there was none; BHQ_NULL for a null
-// handle.
+// Returns the index of the producer of the last BHQ_FAULT; BHQ_NO_PRODUCER: there was none;
+// BHQ_NULL for a null handle.
 //
 // # Safety
 // `receiver` is null or a handle.

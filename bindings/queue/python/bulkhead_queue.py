@@ -155,14 +155,17 @@ class Queue(_Handle):
     _close = staticmethod(_close_queue)
 
     @classmethod
-    def create(cls, name: str, message_bytes: int, capacity: int, producers: int = 1) -> Queue:
-        """Creates a queue under a name. `capacity`: messages of each producer, at least."""
+    def create(cls, name: str, *, producers: int = 1, capacity: int, message_bytes: int) -> Queue:
+        """Creates a queue under a name. `capacity`: messages of each producer, at least.
+
+        Order as in C. By keyword only: numbers in the order of earlier versions are a TypeError.
+        """
         place = c_void_p()
         _checked(_create(name.encode(), producers, capacity, message_bytes, byref(place)))
         return cls(place.value)
 
     @classmethod
-    def create_sealed(cls, message_bytes: int, capacity: int, producers: int = 1) -> Queue:
+    def create_sealed(cls, *, producers: int = 1, capacity: int, message_bytes: int) -> Queue:
         """Creates a queue without a name: see `fds`."""
         place = c_void_p()
         _checked(_create_sealed(producers, capacity, message_bytes, byref(place)))

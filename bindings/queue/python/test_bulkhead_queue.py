@@ -1,9 +1,11 @@
 """Tests of the module in one process: `python3 -m unittest` in this folder."""
 
 import array
+import inspect
 import os
 import select
 import unittest
+from typing import Any
 
 import bulkhead_queue
 from bulkhead_queue import Queue, QueueError
@@ -12,7 +14,7 @@ from bulkhead_queue import Queue, QueueError
 class Messages(unittest.TestCase):
     def test_every_kind_of_buffer_is_pushed(self) -> None:
         for size in (1, 8, 56, 57, 1000, 65536):
-            queue = Queue.create_sealed(size, 8)
+            queue = Queue.create_sealed(capacity=8, message_bytes=size)
             sender, receiver = queue.sender(), queue.receiver()
             content = bytes((7 * at) % 256 for at in range(size))
             for message in (content, bytearray(content), memoryview(content), array.array("B", content)):
@@ -23,7 +25,7 @@ class Messages(unittest.TestCase):
             self.assertTrue(8 <= pushed <= 16, pushed)
 
     def test_message_is_popped_into_part_of_a_buffer(self) -> None:
-        queue = Queue.create_sealed(8, 8)
+        queue = Queue.create_sealed(capacity=8, message_bytes=8)
         sender, receiver = queue.sender(), queue.receiver()
         sender.push(memoryview(b"..12345678..")[2:10])
         own = bytearray(b"-" * 12)
@@ -33,7 +35,7 @@ class Messages(unittest.TestCase):
             receiver.pop_into(bytes(8))
 
     def test_taken_message_is_put_back_by_an_exception(self) -> None:
-        queue = Queue.create_sealed(100, 8)
+        queue = Queue.create_sealed(capacity=8, message_bytes=100)
         sender, receiver = queue.sender(), queue.receiver()
         sender.push(b"a" * 100)
         with self.assertRaises(KeyError), receiver.take() as message:
@@ -53,11 +55,11 @@ class Messages(unittest.TestCase):
 class Errors(unittest.TestCase):
     def test_failed_calls_have_codes_and_texts(self) -> None:
         name = f"python-errors-{os.getpid()}"
-        with Queue.create(name, 24, 8) as queue:
+        with Queue.create(name, capacity=8, message_bytes=24) as queue:
             wrong = (
-                (bulkhead_queue.LIVING, lambda: Queue.create(name, 24, 8)),
+                (bulkhead_queue.LIVING, lambda: Queue.create(name, capacity=8, message_bytes=24)),
                 (bulkhead_queue.BAD_SIZE, lambda: Queue.open(name, 25)),
-                (bulkhead_queue.BAD_SIZE, lambda: Queue.create_sealed(0, 8)),
+                (bulkhead_queue.BAD_SIZE, lambda: Queue.create_sealed(capacity=8, message_bytes=0)),
                 (bulkhead_queue.BAD_SIZE, lambda: queue.sender().push(b"short")),
                 (bulkhead_queue.BAD_INDEX, lambda: queue.resume_sender(1)),
                 (bulkhead_queue.BAD_DESCRIPTORS, lambda: queue.fds),
@@ -74,8 +76,16 @@ class Errors(unittest.TestCase):
         self.assertIn(name, str(refused.exception))
         self.assertEqual(bulkhead_queue.remove(name), 0)
 
+    def test_arguments_by_position_are_refused(self) -> None:
+        create: Any = Queue.create
+        sealed: Any = Queue.create_sealed
+        for call in (lambda: create("name", 24, 8), lambda: create("name", 24, 8, 2), lambda: sealed(24, 8, 2)):
+            with self.assertRaises(TypeError):
+                call()
+        self.assertEqual(inspect.getfullargspec(create).kwonlyargs, ["producers", "capacity", "message_bytes"])
+
     def test_closed_handle_is_refused(self) -> None:
-        sender = Queue.create_sealed(8, 8).sender()
+        sender = Queue.create_sealed(capacity=8, message_bytes=8).sender()
         sender.close()
         with self.assertRaises(QueueError):
             sender.push(bytes(8))
@@ -83,7 +93,7 @@ class Errors(unittest.TestCase):
 
 class Ends(unittest.TestCase):
     def test_sealed_queue_is_opened_by_its_descriptors(self) -> None:
-        queue = Queue.create_sealed(8, 8, producers=2)
+        queue = Queue.create_sealed(producers=2, capacity=8, message_bytes=8)
         opened = Queue.open_fds(*queue.fds)
         senders, receiver = [queue.sender(), opened.sender()], queue.receiver()
         self.assertEqual([sender.index for sender in senders], [0, 1])

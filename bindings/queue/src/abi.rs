@@ -6,7 +6,7 @@
 #![allow(unsafe_code)]
 
 use crate::calls::{self, guarded};
-use crate::codes::{BHQ_BAD_DESCRIPTORS, BHQ_NULL, BHQ_OK, BHQ_VERSION};
+use crate::codes::{BHQ_BAD_DESCRIPTORS, BHQ_NO_PRODUCER, BHQ_NULL, BHQ_OK, BHQ_VERSION};
 use crate::errors::{self, from_bytes};
 use crate::handles::{QueueHandle, ReceiverHandle, SenderHandle};
 use core::ffi::{CStr, c_char, c_void};
@@ -254,7 +254,8 @@ pub unsafe extern "C" fn bhq_producers(queue: *const QueueHandle) -> u32 {
 
 /// Returns the state of a producer, BHQ_STATE_FREE to BHQ_STATE_RETIRED, and writes the id of its
 /// process to `pid`, unless that is null; 0: none. The kernel has the answer, not a timeout: a
-/// process that has ended is dead at once. The id is of the process's own PID namespace.
+/// process that has ended is dead at once, unless a child that it forked without `exec` still runs
+/// and so keeps its locks. The id is of the process's own PID namespace.
 ///
 /// Returns BHQ_BAD_INDEX or BHQ_SYSTEM otherwise.
 ///
@@ -526,8 +527,8 @@ pub unsafe extern "C" fn bhq_last_producer(receiver: *const ReceiverHandle) -> i
     unsafe { receiver.as_ref() }.map_or(BHQ_NULL, |receiver| receiver.receiver.last_producer() as i32)
 }
 
-/// Returns the index of the producer of the last BHQ_FAULT; −1: there was none; BHQ_NULL for a null
-/// handle.
+/// Returns the index of the producer of the last BHQ_FAULT; BHQ_NO_PRODUCER: there was none;
+/// BHQ_NULL for a null handle.
 ///
 /// # Safety
 /// `receiver` is null or a handle.
@@ -535,7 +536,7 @@ pub unsafe extern "C" fn bhq_last_producer(receiver: *const ReceiverHandle) -> i
 pub unsafe extern "C" fn bhq_faulty_producer(receiver: *const ReceiverHandle) -> i32 {
     // SAFETY: null, or by this function's contract a handle, which is not changed.
     let Some(receiver) = (unsafe { receiver.as_ref() }) else { return BHQ_NULL };
-    receiver.faulty.map_or(-1, |producer| producer as i32)
+    receiver.faulty.map_or(BHQ_NO_PRODUCER, |producer| producer as i32)
 }
 
 /// Returns the file descriptor that becomes readable for a message pushed after bhq_prepare_wait,

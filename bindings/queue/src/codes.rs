@@ -7,7 +7,7 @@ use core::ffi::CStr;
 
 /// Version of this interface: major in the upper 16 bits, minor below. A library serves programs of
 /// its major version and of no later minor version.
-pub const BHQ_VERSION: u32 = 0x0001_0000;
+pub const BHQ_VERSION: u32 = 0x0001_0001;
 /// Maximum size of a message in bytes.
 pub const BHQ_MAX_MESSAGE_BYTES: usize = 65_536;
 /// Maximum number of producers of a queue.
@@ -49,6 +49,8 @@ pub const BHQ_ATTACHED: i32 = -9;
 pub const BHQ_PRODUCER_ALIVE: i32 = -10;
 /// The producer was retired: bhq_renew frees it.
 pub const BHQ_RETIRED: i32 = -11;
+/// No producer has broken the protocol: bhq_faulty_producer.
+pub const BHQ_NO_PRODUCER: i32 = -12;
 
 /// A required pointer is null.
 pub const BHQ_NULL: i32 = -16;
@@ -68,7 +70,7 @@ pub const BHQ_BAD_DESCRIPTORS: i32 = -22;
 pub const BHQ_TAKEN: i32 = -23;
 /// No message was taken.
 pub const BHQ_NOT_TAKEN: i32 = -24;
-/// Too little space in /dev/shm.
+/// Too little space in /dev/shm, or too little memory.
 pub const BHQ_NO_SPACE: i32 = -25;
 /// The queue's memory is missing, damaged or of another build, or the system refused a call.
 pub const BHQ_SYSTEM: i32 = -26;
@@ -90,6 +92,7 @@ pub const fn text(code: i32) -> &'static CStr {
         BHQ_ATTACHED => c"a live process has attached the receiver",
         BHQ_PRODUCER_ALIVE => c"the producer is alive",
         BHQ_RETIRED => c"the producer was retired; renew it",
+        BHQ_NO_PRODUCER => c"no producer has broken the protocol",
         BHQ_NULL => c"a pointer is null",
         BHQ_BAD_NAME => c"invalid queue name; use 1 to 64 characters of a-z, A-Z, 0-9, - and _",
         BHQ_BAD_SIZE => c"the size of the message is not that of the queue, or not of 1 to 65536 bytes",
@@ -99,7 +102,7 @@ pub const fn text(code: i32) -> &'static CStr {
         BHQ_BAD_DESCRIPTORS => c"the descriptors are not those of a sealed queue",
         BHQ_TAKEN => c"a message was taken; release it or put it back first",
         BHQ_NOT_TAKEN => c"no message was taken",
-        BHQ_NO_SPACE => c"too little space in /dev/shm",
+        BHQ_NO_SPACE => c"too little space in /dev/shm, or too little memory",
         BHQ_SYSTEM => c"the queue's memory cannot be used, or the system refused a call",
         BHQ_DEFECT => c"a defect of bulkhead's library; what it printed has the place",
         _ => c"no code of this library",
@@ -115,7 +118,7 @@ mod tests {
         let mut texts: Vec<&CStr> = (BHQ_DEFECT - 1..=BHQ_OK).map(text).collect();
         texts.sort_unstable();
         texts.dedup();
-        assert_eq!(texts.len(), 24 + 1, "24 codes, and the others");
+        assert_eq!(texts.len(), 25 + 1, "25 codes, and the others");
     }
 
     #[test]

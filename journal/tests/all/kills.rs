@@ -22,6 +22,7 @@ fn as_a_victim() {
         "stepped-acknowledge-early" => crate::stepped::stepped(folder, true),
         "limited" => crate::faults::limited(folder),
         "unprivileged" => crate::faults::unprivileged(folder),
+        mode if mode.starts_with("damaged-") => crate::damaged::write_until_killed(mode, folder),
         other => panic!("{other}"),
     }
 }

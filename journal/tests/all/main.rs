@@ -2,6 +2,7 @@
 
 mod basics;
 mod common;
+mod damaged;
 mod faults;
 mod fuzzed;
 mod images;

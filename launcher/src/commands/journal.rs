@@ -1,5 +1,6 @@
 //! `launcher journal`: lists, verifies, dumps, follows and cuts journals.
 
+use super::journal_record::describer;
 use crate::cli::{JournalAction, JournalFlags, RecordFormat};
 use crate::config::UsageError;
 use crate::output;
@@ -30,17 +31,20 @@ pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
         RecordFormat::Json => DumpFormat::Json,
         RecordFormat::Csv => DumpFormat::Csv,
     };
+    let describe = describer(tool::folder(path));
     let mut out = output::stdout();
     let is_whole = match act {
         JournalAction::List => tool::list(path, &mut out).map(|()| true),
         JournalAction::Verify => tool::verify(path, &mut out),
-        JournalAction::Dump => tool::dump(path, *from, form, &mut out, || false).map(|_| true),
+        JournalAction::Dump => {
+            tool::dump_described(path, *from, form, &mut out, describe, || false).map(|_| true)
+        }
         JournalAction::Follow => {
             let goes_on = || {
                 std::thread::sleep(POLL_INTERVAL);
                 true
             };
-            tool::dump(path, *from, form, &mut out, goes_on).map(|_| true)
+            tool::dump_described(path, *from, form, &mut out, describe, goes_on).map(|_| true)
         }
         JournalAction::Cut => match tool::cut(path) {
             Ok(left) => {

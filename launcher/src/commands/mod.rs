@@ -6,6 +6,7 @@ mod clean;
 mod doctor;
 mod inspect;
 mod journal;
+mod journal_record;
 mod kill;
 mod limits;
 mod pages;

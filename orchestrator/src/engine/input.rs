@@ -79,7 +79,11 @@ impl Input {
         codec::with_bytes(words, used, take)
     }
 
-    pub(crate) fn from_record(record: &Record<'_>) -> Result<(Self, u64), RecoveryError> {
+    /// Decodes an input from a record of the journal, with its time in ticks since the start.
+    ///
+    /// # Errors
+    /// [`RecoveryError::Foreign`] for a record of another kind.
+    pub fn from_record(record: &Record<'_>) -> Result<(Self, u64), RecoveryError> {
         Self::decode(record.payload).ok_or(RecoveryError::Foreign(record.sequence))
     }
 

@@ -6,7 +6,7 @@ use super::calls::{c_string, checked, effective_user};
 use super::lock;
 use super::region::{Backing, ReadOnlyWords, Region, RegionError};
 use super::sigbus::Guard;
-use super::{SHM_DIR, directory, huge_pages};
+use super::{SHM_DIR, available, directory, huge_pages};
 use core::ptr::NonNull;
 use memmap2::{MmapOptions, MmapRaw};
 use std::ffi::CString;
@@ -22,6 +22,15 @@ pub const PREFIX: &str = "bulkhead.";
 
 /// Maximum number of bytes to touch in one call: other threads that map memory wait for it.
 const MAX_TOUCHED_BYTES: usize = 256 << 10;
+
+/// Refuses a region that is larger than the memory that is left. Without a limit of its own, as in
+/// sealed memory, reserving it would end with the kernel killing this process.
+fn check_memory(name: &str, bytes: u64) -> Result<(), RegionError> {
+    if available::is_too_large(bytes) {
+        return Err(RegionError::NoRoom { name: name.to_owned(), bytes });
+    }
+    Ok(())
+}
 
 /// Reserves every page now: `ftruncate` on a full tmpfs would succeed and kill us with SIGBUS
 /// later.
@@ -73,6 +82,7 @@ impl Region {
     }
 
     fn create_mapped(name: &str, words: usize, prefault: bool) -> Result<Arc<Self>, RegionError> {
+        check_memory(name, words as u64 * 8)?;
         let path = format!("{SHM_DIR}/{name}");
         let file = OpenOptions::new()
             .read(true)
@@ -132,6 +142,7 @@ impl Region {
         words: usize,
         prefault: bool,
     ) -> Result<(Arc<Self>, File), RegionError> {
+        check_memory(name, words as u64 * 8)?;
         let create = |name: CString| {
             // SAFETY: the name ends with a zero byte, and is valid during the call.
             checked(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) })

@@ -2,6 +2,8 @@
 //! with.
 
 #[cfg(not(loom))]
+mod available;
+#[cfg(not(loom))]
 pub(crate) mod calls;
 #[cfg(not(loom))]
 pub mod directory;

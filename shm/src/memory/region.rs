@@ -27,8 +27,8 @@ use thiserror::Error;
 pub enum RegionError {
     /// Not enough space for a segment; found when it is created, not as a SIGBUS later.
     #[error(
-        "no room for segment {name} ({bytes} bytes) in /dev/shm: free some with `launcher clean`, run with fewer \
-         --orders, or enlarge it (mount -o remount,size=…, or --shm-size for a container)"
+        "no room for segment {name} ({bytes} bytes) in /dev/shm or in memory: free some with `launcher clean`, run with fewer \
+         --orders, or enlarge /dev/shm (mount -o remount,size=…, or --shm-size for a container)"
     )]
     NoRoom {
         /// The segment's name.

@@ -126,8 +126,8 @@ pub enum QueueError {
     Incomplete(String),
     /// `/dev/shm` has too little space for the queue.
     #[error(
-        "cannot create the queue: no space for {bytes} bytes of {segment} in /dev/shm; choose a smaller capacity, or enlarge it \
-         (mount -o remount,size=…, or --shm-size for a container)"
+        "cannot create the queue: no space for {bytes} bytes of {segment} in /dev/shm or in memory; choose a smaller \
+         capacity, or enlarge /dev/shm (mount -o remount,size=…, or --shm-size for a container)"
     )]
     NoSpace {
         /// The segment that did not fit.

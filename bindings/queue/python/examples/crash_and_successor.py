@@ -84,7 +84,7 @@ def run(rounds: int, planted: str) -> None:
     name, expected = f"python-crash-{os.getpid()}", 0
     with (
         tempfile.NamedTemporaryFile() as file,
-        Queue.create(name, MESSAGE_BYTES, 256) as queue,
+        Queue.create(name, capacity=256, message_bytes=MESSAGE_BYTES) as queue,
         queue.receiver() as receiver,
     ):
         file.write(bytes(8))

@@ -279,7 +279,7 @@ fn sealed_queue_is_opened_by_its_descriptors() {
         assert_eq!(bhq_producer_state(opened, 1, null_mut()), BHQ_STATE_RETIRED);
         assert_eq!(bhq_renew(handles.receiver, 1), 1);
         assert_eq!(bhq_resume_sender(opened, 0, &raw mut sender), BHQ_PRODUCER_ALIVE);
-        assert_eq!(bhq_faulty_producer(handles.receiver), -1);
+        assert_eq!(bhq_faulty_producer(handles.receiver), BHQ_NO_PRODUCER, "not BHQ_FULL");
         bhq_close_queue(opened);
     }
 }

@@ -77,7 +77,7 @@ public final class Receiver implements AutoCloseable {
 
     /** Returns the producer of the last BHQ_FAULT; -1: there was none. */
     public int faultyProducer() {
-        return Native.call(Native.FAULTY_PRODUCER, handle);
+        return Math.max(-1, Native.call(Native.FAULTY_PRODUCER, handle));
     }
 
     /** Returns the descriptor for epoll, which remains the receiver's: see {@link #prepareWait}. */
