@@ -32,6 +32,9 @@ pub enum UnitError {
     /// The text is not a time.
     #[error("{0:?} is not a time: expected a number and ns, us, ms, s, m or h, for example 5ms or 1.5s")]
     Time(String),
+    /// The time is negative.
+    #[error("{0:?} is negative: a time is 0ns or more, for example 5ms")]
+    Negative(String),
     /// The text is not a count.
     #[error("{0:?} is not a count: expected a whole number, for example 400000, 400k or 4M")]
     Count(String),
@@ -46,6 +49,9 @@ pub enum UnitError {
     /// The text is not a delay.
     #[error("{0:?} is not a delay: expected fixed:5ms or uniform:5ms..500ms")]
     Delay(String),
+    /// The delay is a range without its kind.
+    #[error("a range of delays has no kind: write uniform:{0}")]
+    NoKind(String),
     /// The range ends before it begins.
     #[error("{0:?} ends before it begins: put the shorter delay first")]
     Backwards(String),
@@ -60,6 +66,9 @@ impl FromStr for Nanos {
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let (number, unit) = split(text);
+        if number.starts_with('-') && decimal(&number[1..]).is_some() {
+            return Err(UnitError::Negative(clip(text)));
+        }
         let unit = if unit == "µs" || unit == "μs" { "us" } else { unit };
         let Some((_, scale)) = UNITS.iter().find(|(name, _)| *name == unit) else {
             return Err(match unit {
@@ -234,7 +243,10 @@ mod tests {
             "\"5\" has no unit: write ns, us, ms, s, m or h behind it, for example 5ms"
         );
         assert!(ns("0").unwrap_err().ends_with("for example 100ms"), "nobody waits for 0ms");
-        for text in ["", "ms", "-5ms", "5 parsecs", "5mss", "1..2s", ".5s", "5.s", "1e3ms", "_5ms"] {
+        for text in ["-5ms", "-1.5s", "-0"] {
+            assert!(ns(text).unwrap_err().contains("is negative"), "{text}");
+        }
+        for text in ["", "ms", "--5ms", "5 parsecs", "5mss", "1..2s", ".5s", "5.s", "1e3ms", "_5ms"] {
             assert!(ns(text).unwrap_err().contains("is not a time"), "{text}");
         }
         for text in ["0.5ns", "99999999999999999999s", "18446744073709551616ns", "1.0000000001s"] {

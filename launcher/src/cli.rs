@@ -24,6 +24,7 @@ use crate::watch::WatchFlags;
 use analysis::units::Nanos;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use protocol::wire::OrderId;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use suggestion::with_suggestion;
 
@@ -49,17 +50,42 @@ impl Cli {
     ///
     /// # Errors
     /// The command line is not valid, or requests help.
-    pub fn read_from(words: impl IntoIterator<Item = std::ffi::OsString>) -> Result<Self, clap::Error> {
+    pub fn read_from(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut command = command();
-        let matches = command.try_get_matches_from_mut(words);
+        let matches = command.try_get_matches_from_mut(join_negative_values(words));
         Self::from_arg_matches(&matches.map_err(|error| with_suggestion(error, &command))?)
     }
 }
 
+/// Joins a negative value to the flag in front of it (`--window -5s`), which then refuses it: clap
+/// takes it for another flag.
+fn join_negative_values(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    let is_flag = |word: &OsString| {
+        word.to_str().is_some_and(|word| word.len() > 2 && word.starts_with("--") && !word.contains('='))
+    };
+    let is_negative = |word: &OsString| {
+        let first = word.to_str().and_then(|word| word.strip_prefix('-')?.chars().next());
+        first.is_some_and(|first| first.is_ascii_digit())
+    };
+    for word in words {
+        match joined.last_mut().filter(|last| is_flag(last) && is_negative(&word)) {
+            Some(flag) => {
+                flag.push("=");
+                flag.push(&word);
+            }
+            None => joined.push(word),
+        }
+    }
+    joined
+}
+
 /// Builds the complete clap command, with help texts adapted to each subcommand. A number with a
-/// minus sign is read as a value, which its flag then refuses, and not as a flag.
+/// minus sign is read as a value, which its flag then refuses, and not as a flag. The last of
+/// repeated flags with one value wins: wrappers append theirs.
 pub fn command() -> clap::Command {
-    let command = Cli::command().mut_subcommands(|sub| sub.allow_negative_numbers(true));
+    let command = Cli::command().args_override_self(true);
+    let command = command.mut_subcommands(|sub| sub.allow_negative_numbers(true));
     HELP_BY_COMMAND.iter().fold(command, |command, (name, flag, help)| {
         command.mut_subcommand(name, |sub| sub.mut_arg(flag, |arg| arg.help(*help)))
     })
@@ -100,6 +126,8 @@ pub enum Command {
     /// Measure settings against each other, alternated
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Box<SweepFlags>),
+    /// Go on with an experiment that was interrupted: make its missing runs, and report
+    Resume(ResumeFlags),
     /// Compare two runs, settings or folders: is B faster or slower than A?
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(Box<CompareFlags>),
@@ -184,7 +212,8 @@ Examples:
 
 Times are written with their unit (500ns, 5us, 5ms, 10s, 2m, 1h), counts as
 400000, 400k or 4M. Exit codes: 0 done, 1 the run failed or is not valid,
-2 usage, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).";
+2 usage, 3 a comparison decides nothing, 130 interrupted (143 by SIGTERM, 129 by
+SIGHUP).";
 
 const JOURNAL_EXAMPLES: &str = "\
 Examples:
@@ -200,7 +229,7 @@ Examples:
   launcher sweep --preset seed          the seed benchmark: half an hour, 15 cores
   launcher sweep --preset bill          isolation levels × techniques
   launcher sweep --find-max-rate --p999 100us --isolation thread,process
-  launcher sweep --resume runs/SWEEP    go on after Ctrl-C or a crash
+  launcher resume runs/SWEEP            go on after Ctrl-C or a crash
   launcher sweep --plan FOLDER --isolation thread,process
   launcher sweep --run turn:0 FOLDER    makes a part of it, on any host
   launcher sweep --join FOLDER          gathers all
@@ -248,7 +277,7 @@ Examples:
   launcher lab --producers 1,4 --producer fast --consumer slow
   launcher lab --consumers 0,1,2        one producer, so many readers of all
   launcher lab --seed-table --events 1k --runs 20
-  launcher lab --resume runs/LAB        go on after Ctrl-C
+  launcher resume runs/LAB              go on after Ctrl-C
 
 Every run checks that each event came once, whole and in its producer's
 order. Exit code 1 if one did not.";
@@ -573,6 +602,19 @@ pub struct OpenFlags {
     /// Name the folder of a run or an experiment, or latest for the newest in runs
     #[arg(value_name = "FOLDER", default_value = "latest")]
     pub folder: PathBuf,
+}
+
+/// The command-line flags of `launcher resume`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct ResumeFlags {
+    /// Name the experiment: its folder, or the folder's name in list
+    pub folder: PathBuf,
+    /// Print JSON on stdout instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Exit with code 0 even if a fault never fired
+    #[arg(long)]
+    pub allow_unfired: bool,
 }
 
 /// The command-line flags of `launcher join`, which the bridge program reads.

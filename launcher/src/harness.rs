@@ -188,21 +188,21 @@ impl<T: Links, P: Parts> Harness<T, P> {
     /// Runs the launcher's command line, or one process of a run. Exit codes: 0 done, 1 failed or
     /// not valid, 2 usage (also a part whose name is taken or invalid), 130 interrupted.
     pub fn main(self) -> ExitCode {
-        let fails = |why: String| {
+        let refuses = |why: String| {
             complain(&format!("error: {why}"));
-            ExitCode::FAILURE
+            ExitCode::from(2)
         };
         // First of all: an allocation that fails does not end a process in order, nor mention
         // limits.
         if let Some((letter, bytes)) = memory::limits().into_iter().find(|(_, bytes)| *bytes < MIN_MEMORY) {
-            return fails(format!(
+            return refuses(format!(
                 "this process may have {} MiB of memory and needs {}: raise its limit (ulimit -{letter} unlimited)",
                 bytes >> 20,
                 MIN_MEMORY >> 20
             ));
         }
         if let Some(bytes) = memory::stack_limit().filter(|bytes| *bytes < MIN_STACK) {
-            return fails(format!(
+            return refuses(format!(
                 "this process may have a stack of {} KiB and needs {}: raise its limit (ulimit -s 8192)",
                 bytes >> 10,
                 MIN_STACK >> 10
@@ -211,14 +211,12 @@ impl<T: Links, P: Parts> Harness<T, P> {
         // Without it the signal ends the process in the middle of a write, without mentioning
         // limits.
         if let Err(error) = signals::survive_file_limit() {
-            return fails(format!("cannot handle SIGXFSZ: {error}"));
+            complain(&format!("error: cannot handle SIGXFSZ: {error}"));
+            return ExitCode::FAILURE;
         }
         match self.install() {
             Ok(()) => commands::main(Cli::read()),
-            Err(error) => {
-                complain(&format!("error: {error}"));
-                ExitCode::from(2)
-            }
+            Err(error) => refuses(error.to_string()),
         }
     }
 }

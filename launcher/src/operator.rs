@@ -6,6 +6,7 @@ use crate::config::UsageError;
 use crate::host::locks;
 use crate::runtime::active::{RunLife, active_runs, runs};
 use crate::runtime::run_id::RunId;
+use crate::saved_results::{self, RUNS};
 use analysis::document::Document;
 use analysis::record::RunRecord;
 use anyhow::{Context, Result, bail};
@@ -25,7 +26,7 @@ use shm::memory::{Header, ReadOnlyWords, Region, SegmentKind, open_safely};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use system::clock::Clock;
@@ -196,13 +197,12 @@ impl ActiveRunHandle {
 }
 
 /// Returns the id of the active run that a name refers to. The run with that id, the only one whose
-/// id starts with the text, the run of a folder, or for `latest` the one that started last.
+/// id starts with the text, the run of a folder or of one in `runs`, or for `latest` the one that
+/// started last.
 pub fn find_run(name: &str) -> Result<String> {
-    let folder = Path::new(name);
-    let of_folder = match folder.join(RunRecord::FILE).exists() {
-        true => Some(RunRecord::read(folder)?.plan.run),
-        false => None,
-    };
+    let has_run = |folder: &PathBuf| folder.join(RunRecord::FILE).exists();
+    let folder = [PathBuf::from(name), Path::new(RUNS).join(name)].into_iter().find(has_run);
+    let of_folder = folder.map(|folder| RunRecord::read(&folder)).transpose()?.map(|record| record.plan.run);
     let names = |runs: std::io::Result<Vec<RunId>>| -> Result<Vec<String>> {
         Ok(runs.context("cannot look into /dev/shm")?.iter().map(RunId::to_string).collect())
     };
@@ -219,6 +219,9 @@ pub fn find_run(name: &str) -> Result<String> {
     let exact = found.iter().find(|run| run.as_str() == name);
     let why = match (exact, found.as_slice()) {
         (Some(run), _) | (None, [run]) => return Ok(run.clone()),
+        (None, []) if name != "latest" && is_saved(name) => {
+            format!("run {name} is over: launcher report {name} shows what it was")
+        }
         (None, []) if names(runs(RunLife::Dead))?.iter().any(|run| run.starts_with(name)) => {
             format!("run {name} is over: its launcher has ended")
         }
@@ -229,6 +232,11 @@ pub fn find_run(name: &str) -> Result<String> {
         }
     };
     Err(UsageError(why).into())
+}
+
+/// Returns `true` if the results in `runs` have a run whose id begins with the name.
+fn is_saved(name: &str) -> bool {
+    saved_results::named_in(Path::new(RUNS), Path::new(name)).is_ok_and(|found| found.is_some())
 }
 
 fn lock_channel(file: &File) -> Result<()> {

@@ -7,6 +7,54 @@ use crate::table::Grid;
 
 const MAX_CAUSES: usize = 8;
 
+/// What the deaths of engine and exchanges cost in a run, in one sentence.
+pub(super) struct RestartHeadline {
+    pub text: String,
+    /// Service came back after each death, and no order is missing.
+    pub is_whole: bool,
+}
+
+/// Returns the first line of a report on a run in which engine or exchanges died, with `lost`
+/// orders; `None` without a death.
+pub(super) fn headline(restarts: &[RoleRestartSummary], lost: u64) -> Option<RestartHeadline> {
+    if restarts.is_empty() {
+        return None;
+    }
+    let mut roles: Vec<(&str, u64)> = Vec::new();
+    for restart in restarts {
+        match roles.iter_mut().find(|(role, _)| *role == restart.role) {
+            Some((_, deaths)) => *deaths += 1,
+            None => roles.push((&restart.role, 1)),
+        }
+    }
+    let died = |(role, deaths): &(&str, u64)| match deaths {
+        1 => single_line(role),
+        _ => format!("{} ({} times)", single_line(role), count(*deaths)),
+    };
+    let roles = roles.iter().map(died).collect::<Vec<_>>().join(", ");
+    // Without an order after the death, service is the recovery.
+    let detected = |restart: &RoleRestartSummary| {
+        restart.detected_ns.saturating_sub(restart.fault_ns.unwrap_or(restart.detected_ns))
+    };
+    let again = |restart: &RoleRestartSummary| {
+        restart.first_served_ns.or(restart.detect_to_recovery_ns.map(|ns| detected(restart) + ns))
+    };
+    let is_back = restarts.iter().all(|restart| again(restart).is_some());
+    let longest = restarts.iter().filter_map(again).max();
+    let at_most = if restarts.len() > 1 { "at most " } else { "" };
+    let service = match is_back {
+        true => format!("service again after {at_most}{}", time(longest)),
+        false => "no service after the last death".into(),
+    };
+    let sum = |of: fn(&RoleRestartSummary) -> u64| restarts.iter().map(of).fold(0, u64::saturating_add);
+    let (answered, in_flight) = (sum(|restart| restart.answered), sum(|restart| restart.in_flight));
+    let orders = format!("{} of {} orders in flight answered", count(answered), count(in_flight));
+    Some(RestartHeadline {
+        text: format!("{roles} died: {service}, {orders}, {} lost", count(lost)),
+        is_whole: is_back && answered == in_flight && lost == 0,
+    })
+}
+
 /// Returns the tables of engine roles that were restarted; none for a run without any.
 pub(super) fn grids(summary: &Summary) -> Vec<Grid> {
     restarts(summary).into_iter().chain(steps(summary)).collect()
@@ -81,4 +129,41 @@ fn restarts(summary: &Summary) -> Option<Grid> {
              round trip of those.",
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headline_names_service_answers_and_losses() {
+        let death = |role: &str, served| RoleRestartSummary {
+            role: role.into(),
+            fault_ns: Some(1_000_000),
+            detected_ns: 1_200_000,
+            detect_to_recovery_ns: Some(800_000),
+            first_served_ns: served,
+            in_flight: 12,
+            answered: 12,
+            ..RoleRestartSummary::default()
+        };
+        let line = |restarts: &[RoleRestartSummary], lost| {
+            headline(restarts, lost).map(|found| (found.text, found.is_whole))
+        };
+        assert_eq!(line(&[], 0), None);
+        let [engine, exchange] = [death("engine", Some(1_640_000)), death("exchange-0", None)];
+        let text = "engine died: service again after 1,640 µs, 12 of 12 orders in flight answered, 0 lost";
+        assert_eq!(line(std::slice::from_ref(&engine), 0), Some((text.into(), true)));
+        // No order came after it: the recovery counts.
+        let text =
+            "exchange-0 died: service again after 1,000 µs, 12 of 12 orders in flight answered, 1 lost";
+        assert_eq!(line(std::slice::from_ref(&exchange), 1), Some((text.into(), false)));
+        let gone = RoleRestartSummary { detect_to_recovery_ns: None, answered: 11, ..exchange.clone() };
+        let (text, is_whole) = line(&[engine.clone(), engine.clone(), exchange], 0).unwrap();
+        assert!(
+            is_whole && text.starts_with("engine (2 times), exchange-0 died: service again after at most")
+        );
+        let (text, is_whole) = line(&[engine, gone], 0).unwrap();
+        assert!(!is_whole && text.contains("no service after the last death, 23 of 24 orders"), "{text}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::tables::measures;
 use super::units::{count, counted, duration, duration_or_dash, percent, plain};
-use super::{incidents, sections, trading};
+use super::{incidents, role_restarts, sections, trading};
 use crate::escape::single_line;
 use crate::fitness::Fitness;
 use crate::summary::{ClockSummary, Distribution, InFlight, Summary, format_leave_one_out};
@@ -25,6 +25,10 @@ const DIM: LineStyle = "2";
 /// `color`.
 pub fn terminal(summary: &Summary, color: bool) -> String {
     let mut page = TextReport { text: String::new(), color };
+    if let Some(found) = role_restarts::headline(&summary.role_restarts, summary.orders.lost) {
+        page.item("", &found.text, Some(if found.is_whole { GOOD } else { BAD }));
+        page.blank();
+    }
     verdict(&mut page, summary);
     page.blank();
     for fields in [setup_fields(summary).to_vec(), result_fields(summary)] {

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 /// The restart of an engine role after its death: its duration and its effect on open orders. Times
 /// are nanoseconds since the start of the run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoleRestartSummary {
     /// Role that was restarted: `exchange-0`, `engine`.
     pub role: String,

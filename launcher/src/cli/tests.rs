@@ -56,6 +56,10 @@ fn a_wrong_value_says_what_would_be_right() {
         ("inspct", "inspect"),
         ("inspect runs/x --order 17", "STRATEGY/SEQUENCE"),
         ("inspect runs/x --json --csv", "--csv"),
+        ("survey --minutes abc", "a whole number of minutes from 1 to 60"),
+        ("survey --minutes 90", "a whole number of minutes from 1 to 60"),
+        ("run --window -5s", "'--window <DUR>': \"-5s\" is negative"),
+        ("kill latest --all --timeout -1.5ms", "is negative"),
     ] {
         let error = parse(line).unwrap_err();
         assert!(error.exit_code() == 2 && error.to_string().contains(words), "{line}: {error}");
@@ -63,8 +67,29 @@ fn a_wrong_value_says_what_would_be_right() {
 }
 
 #[test]
+fn last_of_repeated_flags_wins() {
+    let settings =
+        run("--strategies 2 --technique linked --strategies 3 --technique pipe --window 1s --window 2s");
+    assert_eq!((settings.strategies, settings.window), (Some(Count(3)), Some(Nanos(2_000_000_000))));
+    assert_eq!(settings.technique.map(|technique| technique.to_string()).as_deref(), Some("pipe"));
+    // Those that may be repeated are still added up, and switches may be repeated.
+    assert_eq!(run("--fault kill@1s --fault hang@2s").fault.unwrap().0.len(), 2);
+    match parse("list runs --json --json") {
+        Ok(Command::List(flags)) => assert!(flags.json),
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(parse("survey --minutes 3 --minutes 4"), Ok(Command::Survey(_))));
+    assert!(parse("kill latest --strategy 0 --all").is_err(), "one target");
+}
+
+#[test]
+fn start_timeout_is_in_help() {
+    assert!(parse("run --help").unwrap_err().to_string().contains("--start-timeout <DUR>"));
+}
+
+#[test]
 fn help_fits_eighty_columns() {
-    let commands = " run sweep compare bill contain survey lab board inspect report kill revive limits watch doctor clean";
+    let commands = " run sweep resume compare bill contain survey lab board inspect report kill revive limits watch doctor clean";
     for command in commands.split(' ') {
         let line = format!("{command} --help");
         let help = parse(&line).unwrap_err();

@@ -1,5 +1,5 @@
-//! Dispatches subcommands and maps results to exit codes: 0 done, 1 failed or invalid, 2 usage, 130
-//! interrupted (143 by SIGTERM, 129 by SIGHUP).
+//! Dispatches subcommands and maps results to exit codes: 0 done, 1 failed or invalid, 2 usage, 3 a
+//! comparison that decides nothing, 130 interrupted (143 by SIGTERM, 129 by SIGHUP).
 
 mod add;
 mod clean;
@@ -15,7 +15,7 @@ mod report;
 mod run;
 
 use crate::cli::{Cli, Command, JoinFlags};
-use crate::config::{UsageError, program};
+use crate::config::{Undecided, UsageError, program};
 use crate::experiments;
 use crate::output::{self, complain};
 use crate::runtime::run::Interrupted;
@@ -28,7 +28,6 @@ use anyhow::{Context, Result};
 use roles::role;
 use shm::memory::sigbus;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::ExitCode;
 use system::memory;
 
@@ -43,6 +42,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Run(flags) => run::run(&flags),
         Command::Join(flags) => join(&flags).map(|never| match never {}),
         Command::Sweep(flags) => experiments::sweep::run(&flags),
+        Command::Resume(flags) => experiments::resume(&flags, doctor::unfit_here),
         Command::Compare(flags) => experiments::compare::run(&flags),
         Command::Bill(flags) => experiments::bill::run(&flags),
         Command::Contain(flags) => experiments::contain::run(&flags),
@@ -81,23 +81,27 @@ pub fn main(cli: Cli) -> ExitCode {
         if is_broken_pipe(&error) {
             return ExitCode::SUCCESS;
         }
-        complain(&format!("error: {}{}", chain(&error), remedy_for_file_limit(&error)));
+        let limit = remedy_for_file_limit(&error);
+        complain(&format!("error: {}{limit}", chain(&error)));
         // A read interrupted by Ctrl-C is not a usage error.
-        let is_usage = error.is::<UsageError>() || names_no_folder(&error);
+        let is_usage = error.is::<UsageError>() || names_no_results(&error) || !limit.is_empty();
         if is_usage && !signals::is_end_requested() {
             ExitCode::from(2)
         } else if is_usage || error.is::<Interrupted>() {
             signals::exit_code()
+        } else if error.is::<Undecided>() {
+            ExitCode::from(3)
         } else {
             ExitCode::FAILURE
         }
     })
 }
 
-/// Returns `true` if the error is about a folder of results that does not exist.
-fn names_no_folder(error: &anyhow::Error) -> bool {
+/// Returns `true` if the error is about a folder that does not exist, or in which is neither a run
+/// nor an experiment.
+fn names_no_results(error: &anyhow::Error) -> bool {
     let absent = |error: &DocumentError| {
-        error.fault == DocumentFault::Absent && !error.path.parent().is_some_and(Path::exists)
+        error.fault == DocumentFault::Absent && !error.path.parent().is_some_and(saved_results::is_result)
     };
     error.downcast_ref().is_some_and(absent)
 }

@@ -6,6 +6,7 @@ use crate::output;
 use anyhow::{Context, Result};
 use clap::builder::PossibleValue;
 use clap::{Arg, Command};
+use clap_complete::Shell;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::process::ExitCode;
@@ -14,7 +15,78 @@ pub fn completions(flags: &CompletionsFlags) -> Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(flags.shell, &mut cli::command(), flags.name.clone(), &mut text);
     output::stdout().write_all(&text)?;
+    output::stdout().write_all(run_names(flags.shell, &flags.name).as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Ids of the positional arguments that name a run or an experiment.
+const RUN_ARGS: [&str; 4] = ["run", "folder", "folders", "path"];
+
+/// Flags whose values name runs or experiments.
+const RUN_FLAGS: [&str; 4] = ["baseline", "resume", "contain", "disturb"];
+
+/// Returns the commands whose first arguments name runs or experiments.
+fn commands_of_runs() -> Vec<String> {
+    let command = cli::command();
+    let takes_run = |command: &&Command| {
+        let first = command.get_positionals().next();
+        first.is_some_and(|arg| RUN_ARGS.contains(&arg.get_id().as_str())) && command.get_name() != "list"
+    };
+    let commands = command.get_subcommands().filter(|command| !command.is_hide_set());
+    commands.filter(takes_run).map(|command| command.get_name().to_owned()).collect()
+}
+
+/// Returns the lines that complete the names of runs (`launcher list --names`), in addition to a
+/// shell's script; empty for shells in which paths are completed only.
+fn run_names(shell: Shell, name: &str) -> String {
+    let commands = commands_of_runs();
+    match shell {
+        Shell::Bash => format!(
+            r#"
+_{ident}_runs() {{
+    _{ident} "$@"
+    local cur="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}"
+    [[ $COMP_CWORD -ge 2 && $cur != -* ]] || return 0
+    case "${{COMP_WORDS[1]}} $before" in
+        {flags}) ;;
+        *" --"*) return 0 ;;
+        {named}) ;;
+        *) return 0 ;;
+    esac
+    COMPREPLY=($(compgen -W "$({name} list --names 2>/dev/null)" -- "$cur") $(compgen -f -- "$cur"))
+}}
+complete -F _{ident}_runs -o bashdefault -o default {name}
+"#,
+            flags = RUN_FLAGS.map(|flag| format!("*\" --{flag}\"")).join("|"),
+            named = commands.iter().map(|name| format!("\"{name} \"*")).collect::<Vec<_>>().join("|"),
+            ident = name.replace('-', "__"),
+        ),
+        Shell::Fish => {
+            let lines = commands.iter().map(|command| {
+                format!(
+                    r#"complete -c {name} -n "__fish_seen_subcommand_from {command}" -a "({name} list --names 2>/dev/null)""#
+                ) + "\n"
+            });
+            lines.collect()
+        }
+        Shell::Zsh => format!(
+            r#"
+_{name}_runs() {{
+    case "$words[2]" in
+        {})
+            if [[ $PREFIX != -* && $words[CURRENT-1] != --* ]]; then
+                compadd -- ${{(f)"$({name} list --names 2>/dev/null)"}}
+            fi
+            ;;
+    esac
+    _{name} "$@"
+}}
+compdef _{name}_runs {name}
+"#,
+            commands.join("|")
+        ),
+        _ => String::new(),
+    }
 }
 
 /// Prints the manual's main page or the Markdown page, or writes all man pages.
@@ -46,8 +118,8 @@ const HEAD: &str = "\
 # Commands
 
 Every command and flag of `launcher`, for looking up; `launcher man --markdown` prints this page. `RUN` is a run's id, the beginning of
-one, its folder, or `latest`. Exit codes: 0; 1 for a run that failed or is not valid, for a check or gate that is not passed; 2 for wrong
-usage; 130 if interrupted.
+one, its folder, the folder's name in `list`, or `latest`; TAB completes it. Exit codes: 0; 1 for a run that failed or is not valid, for a
+check or gate that is not passed; 2 for wrong usage; 3 for a comparison that decides nothing; 130 if interrupted.
 
 ## Settings
 

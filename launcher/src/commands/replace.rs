@@ -236,8 +236,9 @@ fn text(run: &str, name: &str, ended: &Ended) -> String {
     };
     let how = match (ended.orders, ended.was_cancelled) {
         (0, _) => "none was open".into(),
-        (orders, true) => format!("{} cancelled", counted(orders, "open order")),
-        (orders, false) => format!("{} drained", counted(orders, "open order")),
+        // Those that end before their cancel arrives are filled: the report counts each by its end.
+        (orders, true) => format!("{} at the engine cancelled or ended", counted(orders, "open order")),
+        (orders, false) => format!("{} at the engine drained", counted(orders, "open order")),
     };
     let mut text = format!("{verb} {name} of run {run}\n");
     text += &format!("  open orders  {how}, after {}\n", duration(ended.settled.as_nanos() as u64));
@@ -281,8 +282,8 @@ mod tests {
             of(0, false, Fate::Ended)
                 .starts_with("retired strategy-1 of run r\n  open orders  none was open")
         );
-        assert!(of(2, true, Fate::Replaced).contains("2 open orders cancelled"));
-        assert!(of(1, false, Fate::Replaced).contains("1 open order drained"));
+        assert!(of(2, true, Fate::Replaced).contains("2 open orders at the engine cancelled or ended"));
+        assert!(of(1, false, Fate::Replaced).contains("1 open order at the engine drained"));
         let unfinished = of(1, false, Fate::Unfinished("its successor does not run yet"));
         assert!(unfinished.contains("not done     its successor does not run yet"), "{unfinished}");
     }

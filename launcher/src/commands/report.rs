@@ -34,6 +34,7 @@ pub fn show(summary: &Summary, json: bool) -> Result<()> {
 /// Merges a run's logs again and prints its report, or writes its HTML page.
 pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
     let folder = saved_results::folder_of(&flags.run)?;
+    check_has_results(&folder)?;
     if let Some(file) = &flags.html {
         return report_html(&folder, file.as_deref());
     }
@@ -49,6 +50,19 @@ pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
     };
     show(&summary, flags.json)?;
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Returns an error for a folder in which is neither a run nor an experiment, nor any of them below
+/// it, which [`experiments::check_is_run_folder`] names.
+fn check_has_results(folder: &Path) -> Result<(), UsageError> {
+    let has_some = || saved_results::list_results(folder).is_ok_and(|all| !all.is_empty());
+    if saved_results::is_result(folder) || has_some() {
+        return Ok(());
+    }
+    let name = folder.display();
+    Err(UsageError(format!(
+        "{name}: not the folder of a run or an experiment: none is in it; launcher list shows what there is"
+    )))
 }
 
 fn has_logs(folder: &Path) -> bool {
@@ -103,6 +117,7 @@ pub fn open(flags: &OpenFlags) -> Result<ExitCode> {
     let is_latest = flags.folder == Path::new("latest") && !flags.folder.exists();
     let folder =
         if is_latest { latest(Path::new("runs"))? } else { saved_results::folder_of(&flags.folder)? };
+    check_has_results(&folder)?;
     let page = folder.join(HTML_FILE);
     let is_made = page.symlink_metadata().is_ok_and(|facts| facts.is_file());
     // An experiment may have continued: its page is written again each time.

@@ -22,7 +22,7 @@ pub struct Common {
     #[arg(long, help_heading = "Containment")]
     pub allow_unfired: bool,
     /// Wait this long for the processes to become ready
-    #[arg(long, value_name = "DUR", default_value = "30s", hide = true)]
+    #[arg(long, value_name = "DUR", default_value = "30s", help_heading = "Run")]
     pub start_timeout: Nanos,
 }
 
@@ -47,7 +47,8 @@ pub struct RunCommand {
     /// Compare with the runs of a folder afterwards
     #[arg(long, value_name = "RUN", help_heading = "Run", conflicts_with = "json")]
     pub baseline: Option<PathBuf>,
-    /// Exit with code 1 if rt_venue is slower than the baseline by more than SHARE
+    /// Exit with code 1 if rt_venue is slower than the baseline by more than SHARE, with 3 if that
+    /// cannot be told
     #[arg(long, value_name = "SHARE", help_heading = "Run", requires = "baseline")]
     pub fail_if_slower: Option<Slower>,
 }

@@ -41,6 +41,12 @@ use thiserror::Error;
 #[error("{0}")]
 pub struct UsageError(pub String);
 
+/// An error of a comparison that decides nothing: its gate neither passes nor fails. The launcher
+/// prints it and exits with 3.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Undecided(pub String);
+
 impl Setting {
     /// Finds the setting of a key.
     fn find(key: &str) -> Option<&'static Self> {

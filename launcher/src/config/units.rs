@@ -14,6 +14,10 @@ use system::priority::FIFO;
 pub fn parse_delay(text: &str) -> Result<DelayRange, UnitError> {
     let trimmed = text.trim();
     let is_time = trimmed.starts_with(|first: char| first.is_ascii_digit());
+    if let Some((min, max)) = trimmed.split_once("..").filter(|_| is_time) {
+        let (min, max): (Nanos, Nanos) = (min.parse()?, max.parse()?);
+        return Err(UnitError::NoKind(format!("{}..{}", min.min(max), min.max(max))));
+    }
     let range = if let Some(fixed) = trimmed.strip_prefix("fixed:").or(is_time.then_some(trimmed)) {
         let Nanos(ns) = fixed.parse()?;
         DelayRange { min_ns: ns, max_ns: ns }
@@ -189,6 +193,7 @@ mod tests {
             ("5", "has no unit"),
             ("uniform:5ms", "expected fixed"),
             ("uniform:5..6", "has no unit"),
+            ("5ms..1ms", "write uniform:1ms..5ms"),
             ("uniform:5ms..5us", "shorter delay first"),
         ] {
             assert!(DelayRange::parse(text).unwrap_err().contains(message), "{text}");

@@ -3,6 +3,7 @@
 use super::progress::SweepProgress;
 use crate::config::{CONFIG_FILE, Settings};
 use crate::runtime::run::{FinishedRun, Interrupted};
+use crate::saved_results::RUNS;
 use analysis::document::Document;
 use analysis::experiment::{Experiment, ExperimentState, Figures, Kind, Row};
 use analysis::logfile::EXTENSION;
@@ -102,6 +103,14 @@ pub(super) fn measure_one(
 ) -> Result<Option<(String, MeasuredRun)>> {
     let made = match make(settings) {
         Ok(made) if made.outcome != RunOutcome::Interrupted => made,
+        // A precondition is not met: nothing is there to go on with.
+        Err(error)
+            if !error.is::<Interrupted>()
+                && record.made().next().is_none()
+                && discard_unstarted(folder, Experiment::FILE) =>
+        {
+            return Err(error);
+        }
         Err(error) if !error.is::<Interrupted>() => {
             // A run that began keeps its folder: the error names the remedy.
             record.state = ExperimentState::Interrupted;
@@ -123,9 +132,24 @@ pub(super) fn measure_one(
     Ok(Some((name, made)))
 }
 
+/// Removes the folder of an experiment that holds nothing but its record: no run of it began, and
+/// nothing was published. Returns `true` if it is gone.
+pub(super) fn discard_unstarted(folder: &Path, record: &str) -> bool {
+    let is_record =
+        |entry: std::io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name() == record);
+    let is_gone = fs::read_dir(folder).is_ok_and(|mut entries| entries.all(is_record))
+        && fs::remove_file(folder.join(record)).is_ok()
+        && fs::remove_dir(folder).is_ok();
+    if is_gone && folder.parent() == Some(Path::new(RUNS)) {
+        // The default folder of results: one that is empty was made for this experiment.
+        let _ = fs::remove_dir(RUNS);
+    }
+    is_gone
+}
+
 fn resume_hint(kind: Kind, folder: &Path) -> String {
     format!(
-        "the {kind} stopped; finished runs are saved: {} sweep --resume {} finishes it",
+        "the {kind} stopped; finished runs are saved: {} resume {} finishes it",
         crate::output::program(),
         folder.display()
     )

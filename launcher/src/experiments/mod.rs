@@ -33,6 +33,7 @@ mod search;
 pub mod survey;
 pub mod sweep;
 
+use crate::cli::ResumeFlags;
 use crate::config::{Common, Settings, UsageError};
 use crate::host::Machine;
 use crate::output::complain;
@@ -43,6 +44,7 @@ use analysis::experiment::{Experiment, Figures, Kind};
 use analysis::record::RunRecord;
 use anyhow::Result;
 use clap::Args;
+use lab::LabFlags;
 use launch::measure_missing;
 use measure::MeasureEnd;
 use progress::Pace;
@@ -50,6 +52,20 @@ use publish::publish;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+/// Goes on with the experiment of a folder, with the settings that it began with. `unfit` returns
+/// why the machine is unfit for latency figures just now.
+pub fn resume(flags: &ResumeFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<ExitCode> {
+    let folder = saved_results::folder_of(&flags.folder)?;
+    record::check_is_experiment(&folder)?;
+    if Experiment::read(&folder)?.kind == Kind::Lab {
+        let flags = LabFlags { resume: Some(folder), json: flags.json, ..LabFlags::default() };
+        return lab::run(&flags, unfit);
+    }
+    let record = record::resume(&folder, &crate::host::machine())?;
+    let common = Common { json: flags.json, allow_unfired: flags.allow_unfired, ..Common::default() };
+    measure_and_publish(record, &folder, &common)
+}
 
 fn measure_and_publish(mut record: Experiment, folder: &Path, common: &Common) -> Result<ExitCode> {
     let ended = measure_experiment(&mut record, folder, common.json)?;

@@ -47,7 +47,7 @@ pub fn publish(
     let runs = ExperimentRuns::new(record);
     let (kind, program) = (record.kind, crate::output::program());
     let (made, planned) = (record.made().count(), record.rows.len());
-    let resume = format!("{program} sweep --resume {} finishes the {kind}", folder.display());
+    let resume = format!("{program} resume {} finishes the {kind}", folder.display());
     let failed = runs.runs().filter(|run| !run.outline.is_usable() && !record.kind.entry().keeps_failures);
     let failures = failed.map(|run| {
         let why = run.outline.reasons.first().map_or("no reason given", String::as_str);

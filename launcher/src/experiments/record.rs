@@ -34,9 +34,22 @@ pub fn new_record(
     }
 }
 
+/// Returns an error for a folder without an experiment.
+pub fn check_is_experiment(folder: &Path) -> Result<()> {
+    match Experiment::is_in(folder) {
+        true => Ok(()),
+        false => usage(format!(
+            "{}: not the folder of an experiment: no {} in it; launcher list shows what there is",
+            folder.display(),
+            Experiment::FILE
+        )),
+    }
+}
+
 /// Reads the record of an experiment that makes runs, and checks that this build has every setting
 /// in it.
 pub fn read(folder: &Path) -> Result<Experiment> {
+    check_is_experiment(folder)?;
     let record = Experiment::read(folder)?;
     if !record.kind.entry().makes_runs {
         return usage(format!("{}: the folder of a {}, which has no runs", folder.display(), record.kind));

@@ -20,16 +20,19 @@ fn usage<T>(message: String) -> Result<T, UsageError> {
 pub(super) fn check_settings(settings: &Settings) -> Result<(), UsageError> {
     let (credentials, strategies) = (settings.credentials().0, settings.all_strategies().0);
     if credentials > strategies {
+        let fewer = if strategies == 1 { "1".into() } else { format!("{strategies} or fewer") };
         return usage(format!(
             "--credentials {credentials} with --strategies {strategies}: a strategy has one credential.\n\
-             Use --credentials {strategies} or fewer, or --strategies {credentials}"
+             Use --credentials {fewer}, or --strategies {credentials} or more"
         ));
     }
     let (Count(slots), max) = (settings.capacity(), u64::from(Plan::MAX_CAPACITY));
     if !slots.is_power_of_two() || !(2..=max).contains(&slots) {
         let near = slots.clamp(2, max).next_power_of_two();
+        // 1M is a million, and the largest ring has 2^20 slots.
+        let decimal = if slots > 0 && slots.is_multiple_of(1_000) { " (k and M are decimal)" } else { "" };
         return usage(format!(
-            "--capacity {slots}: rings have a power of two from 2 to {max} slots, for example {near}"
+            "--capacity {slots}: rings have a power of two from 2 to {max} slots{decimal}; use {near}"
         ));
     }
     check_input(settings)?;

@@ -5,7 +5,7 @@ use crate::config::{FaultSpec, UsageError};
 use analysis::units::Nanos;
 use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::plan::{
-    ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Isolation, Placement, Plan, Trading,
+    ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Isolation, OnDeath, Placement, Plan, Trading,
 };
 use roles::faults::own::HOLD_STEPS;
 use roles::faults::{Draws, is_by_signal};
@@ -173,6 +173,69 @@ fn check_process(fault: &FaultSpec, plan: &Plan) -> Result<(), String> {
     }
 }
 
+/// Returns why a fault never fires in a run, or may not; `None` if it will.
+fn why_unfired(fault: &Fault, plan: &Plan, resolved: &Resolved) -> Option<String> {
+    let trading = plan.trading();
+    if let FaultTarget::Strategy(strategy) = fault.target
+        && trading.is_spare(strategy)
+    {
+        return Some(format!(
+            "strategy-{strategy} is a spare, it fires only once launcher add has started it"
+        ));
+    }
+    match (fault.when, fault.target) {
+        (FaultTime::At { ns }, _) => {
+            let window_ns = resolved.input.window_ns();
+            let late = format!("it comes after the window of {}, and may never fire", Nanos(window_ns));
+            (window_ns > 0 && ns >= window_ns).then(|| format!("{late}; give an earlier time"))
+        }
+        (FaultTime::Push { order, .. }, FaultTarget::Strategy(strategy)) if resolved.is_on_schedule() => {
+            let orders = *trading.orders.get(usize::from(strategy.0))?;
+            (order >= orders).then(|| {
+                format!("strategy-{strategy} sends {orders} orders, counted from 0, so it cannot fire; give an earlier one")
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Why a run ends with a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RunEnd {
+    /// Each death ends it (`--on-death stop`).
+    Stop,
+    /// The engine or an exchange dies and does not come back.
+    Role,
+    Launcher,
+}
+
+/// Returns why a run ends with a fault; `None` if it goes on, or that is not known before.
+fn run_end(fault: &Fault, plan: &Plan) -> Option<RunEnd> {
+    let lives = fault.kind.is_of_venue() || fault.kind.is_disturbance() || is_survivable(fault.kind);
+    let (is_back, end) = match fault.target {
+        FaultTarget::Launcher => (fault.kind != FaultKind::Kill, RunEnd::Launcher),
+        FaultTarget::Venue(_) => (true, RunEnd::Role),
+        FaultTarget::Engine => (plan.engine_is_restartable(), RunEnd::Role),
+        FaultTarget::Exchange(_) => (plan.exchanges_are_restartable(), RunEnd::Role),
+        FaultTarget::Gateway(_) => (plan.can_lose_gateways(), RunEnd::Stop),
+        FaultTarget::Strategy(_) | FaultTarget::Any => (plan.on_death != OnDeath::Stop, RunEnd::Stop),
+    };
+    (!lives && !is_back).then_some(end)
+}
+
+/// Returns `true` if a strategy with that fault goes on, or is only quarantined.
+const fn is_survivable(kind: FaultKind) -> bool {
+    matches!(
+        kind,
+        FaultKind::Scribble
+            | FaultKind::Flood
+            | FaultKind::Lose
+            | FaultKind::HoldClaim
+            | FaultKind::ForgeHeader
+            | FaultKind::Jam
+    )
+}
+
 /// Returns the plan's faults with all defaults filled in. Only the victim of a signal fault stays
 /// open: it is drawn among the running strategies when the fault fires.
 pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
@@ -206,12 +269,32 @@ pub(super) fn plan(resolved: &Resolved) -> Vec<Fault> {
     resolved.settings.fault().0.iter().map(fault).collect()
 }
 
+/// Returns what a user should know of the faults before the run: those that cannot fire, those that
+/// end it, and what they do to strategies that are threads.
 pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
-    let mut notes = Vec::new();
-    let window_ns = resolved.input.window_ns();
-    let late = |fault: &Fault| matches!(fault.when, FaultTime::At { ns } if window_ns > 0 && ns >= window_ns);
-    if plan.faults.iter().any(late) {
-        notes.push("A fault scheduled after the window may never fire.".into());
+    let never = |fault: &Fault| {
+        let why = why_unfired(fault, plan, resolved)?;
+        Some(format!("{}: {why}.", FaultSpec::from(fault)))
+    };
+    let mut notes: Vec<String> = plan.faults.iter().filter_map(never).collect();
+    let fires = |fault: &&Fault| why_unfired(fault, plan, resolved).is_none();
+    for (end, remedy) in [
+        (RunEnd::Stop, "give --on-death continue or restart to go on"),
+        (
+            RunEnd::Role,
+            "engine and exchanges come back only with --venue book, --exchange process, a --journal and --on-death restart",
+        ),
+        (RunEnd::Launcher, "its reaper cleans up"),
+    ] {
+        let ending = plan.faults.iter().filter(fires).filter(|fault| run_end(fault, plan) == Some(end));
+        let names: Vec<String> = ending.map(|fault| FaultSpec::from(fault).to_string()).collect();
+        if let [first, others @ ..] = names.as_slice() {
+            let more = match others.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            notes.push(format!("The run ends with the fault {first}{more}: {remedy}."));
+        }
     }
     let is_of_thread = |target| match target {
         FaultTarget::Strategy(index) => plan.isolation.of(index) == Isolation::Thread,
@@ -306,9 +389,30 @@ mod tests {
             ("isolation=thread fault='hang; kill:launcher'", "one process here", false),
             ("isolation=thread+process strategies=2 fault=kill:strategy-0", "one process here", true),
             ("isolation=thread+process strategies=2 fault=kill:strategy-1", "one process here", false),
-            ("window=1s fault=kill@2s", "after the window", true),
+            ("window=1s fault=kill@2s", "after the window of 1s, and may never fire", true),
+            ("window=1s fault=kill@2s", "The run ends", false),
+            (
+                "strategies=2 orders=1000 fault=kill:strategy-1@order:500",
+                "kill:strategy-1@order:500: strategy-1 sends 500 orders",
+                true,
+            ),
+            ("strategies=2 orders=1000 fault=kill:strategy-1@order:499", "cannot fire", false),
+            ("spare_strategies=1 on_death=restart fault=kill:strategy-1@1s", "strategy-1 is a spare", true),
+            ("fault='segv@1s; hang@2s'", "The run ends with the fault segv:strategy-0@1s and 1 more", true),
+            ("fault=kill:strategy-0@1s", "give --on-death continue or restart", true),
+            ("fault=kill:strategy-0@1s on_death=continue", "The run ends with the fault", false),
+            ("fault=flood:strategy-0@1s", "The run ends with the fault", false),
+            ("fault=fork-storm:strategy-0@1s", "The run ends with the fault", false),
+            ("fault=kill:engine@1s on_death=restart", "The run ends with the fault kill:engine@1s", true),
+            (
+                "venue=book exchange=process journal=process on_death=restart fault=kill:engine@1s",
+                "The run ends with the fault",
+                false,
+            ),
+            ("fault=kill:launcher@1s", "The run ends with the fault kill:launcher@1s: its reaper", true),
         ] {
             let text = shown(words, &machine());
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert_eq!(text.contains(note), is_there, "{words}: {text}");
         }
     }

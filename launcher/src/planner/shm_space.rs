@@ -2,8 +2,8 @@
 
 use crate::config::UsageError;
 use crate::host::Machine;
-use anyhow::{Context, Result, bail};
-use protocol::plan::{Binary, Isolation, Plan};
+use anyhow::{Context, Result};
+use protocol::plan::{Binary, Isolation, Plan, Workload};
 use protocol::{journals, segments, topology};
 use system::descriptors;
 
@@ -26,12 +26,7 @@ pub fn check_shm_space(plan: &Plan, machine: &Machine) -> Result<(), UsageError>
     }
     let problem =
         format!("/dev/shm: this run needs {} MiB and {} MiB are free", needed.div_ceil(MIB), free / MIB);
-    let remedy = match smaller_rings(plan, free) {
-        Some(capacity) => {
-            format!("--capacity {capacity} (now {}) or fewer --orders", plan.trading().capacity)
-        }
-        None => "fewer --orders".into(),
-    };
+    let remedy = remedy(plan, free);
     let size = total.saturating_sub(free).saturating_add(needed);
     if machine.memory_bytes != 0 && size > machine.memory_bytes {
         let memory = machine.memory_bytes / MIB;
@@ -42,6 +37,20 @@ pub fn check_shm_space(plan: &Plan, machine: &Machine) -> Result<(), UsageError>
         "{problem}. Use {remedy}, or make room:\n\
          mount -o remount,size={size}m /dev/shm (in a container: start it with --shm-size={size}m)"
     )))
+}
+
+/// Returns the flags of the plan's command that make its memory smaller.
+fn remedy(plan: &Plan, free: u64) -> String {
+    match plan.workload {
+        Workload::Board(_) => "fewer --cells, a smaller --size or a shorter --duration".into(),
+        Workload::Queue(_) => "fewer --events or a smaller --capacity".into(),
+        Workload::Trading(_) => match smaller_rings(plan, free) {
+            Some(capacity) => {
+                format!("--capacity {capacity} (now {}) or fewer --orders", plan.trading().capacity)
+            }
+            None => "fewer --orders".into(),
+        },
+    }
 }
 
 /// Returns the largest smaller capacity whose rings fit; `None` if the rings are not what takes the
@@ -88,10 +97,11 @@ pub fn allow_descriptors(plan: &Plan) -> Result<()> {
     if allowed < needed {
         let is_sealed = plan.isolation.has(Isolation::Container) || plan.isolation.has(Isolation::Sandbox);
         let process = if is_sealed { ", --isolation process" } else { "" };
-        bail!(
+        let why = format!(
             "this run has {needed} files open at once and {allowed} are allowed (ulimit -Hn).\n\
              Use fewer --strategies{process}, or raise the hard limit (in a container: --ulimit nofile={needed})"
         );
+        return Err(UsageError(why).into());
     }
     Ok(())
 }
@@ -101,6 +111,7 @@ mod tests {
     use super::super::tests::planned;
     use super::*;
     use crate::host::fake;
+    use protocol::plan::{BoardWork, ReaderWaiting, Technique};
 
     #[test]
     fn missing_shm_space_names_size_and_remedy() {
@@ -129,6 +140,23 @@ mod tests {
                 "{words}: {message}"
             );
         }
+    }
+
+    #[test]
+    fn benchmarks_are_advised_their_own_flags() {
+        let board = BoardWork {
+            readers: 4,
+            waiting: ReaderWaiting::Spin,
+            cells: 1,
+            words: 8,
+            scheduled: None,
+            duration_ns: 1_000_000_000,
+            folder: None,
+        };
+        let machine = Machine { shm_total_bytes: MIB, shm_free_bytes: 0, ..fake::container().machine() };
+        let plan = |work| Plan::for_benchmark(work, Technique::default(), Isolation::Process, &[None; 5]);
+        let refused = check_shm_space(&plan(Workload::Board(board)), &machine).unwrap_err().0;
+        assert!(refused.contains("fewer --cells") && !refused.contains("--orders"), "{refused}");
     }
 
     #[test]

@@ -13,7 +13,9 @@ use analysis::units::{Bytes, Nanos, human_bytes};
 use analysis::{cpu_list, fitness};
 use comfy_table::{ContentArrangement, Table};
 use protocol::index::GatewayIndex;
-use protocol::plan::{Binary, Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading, Trading};
+use protocol::plan::{
+    Binary, ExchangePlacement, Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading, Trading,
+};
 
 const UNFOLDED: usize = 16;
 
@@ -44,10 +46,8 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
     for fault in &plan.faults {
         facts.add_row(["fault", &FaultSpec::from(fault).to_string()]);
     }
-    match plan.on_death {
-        OnDeath::Stop => {}
-        OnDeath::Continue => drop(facts.add_row(["on death", "the run continues without the strategy"])),
-        OnDeath::Restart => drop(facts.add_row(["on death", "the strategy is restarted"])),
+    if let Some(line) = on_death_line(plan) {
+        facts.add_row(["on death", &line]);
     }
 
     let mut threads = table();
@@ -146,6 +146,27 @@ fn load_line(plan: &Plan, resolved: &Resolved) -> String {
         line.push_str(&format!(", work {} an order", Nanos(plan.trading().work_ns)));
     }
     line
+}
+
+/// Returns what follows from the death of a strategy, the engine and an exchange; `None` if the run
+/// ends with each.
+fn on_death_line(plan: &Plan) -> Option<String> {
+    let strategy = match plan.on_death {
+        OnDeath::Stop => return None,
+        OnDeath::Continue => "the run continues without a strategy",
+        OnDeath::Restart => "a strategy is restarted",
+    };
+    let has_exchanges = plan.trading().books().count() > 0;
+    let own_process = has_exchanges && plan.trading().exchange == ExchangePlacement::Process;
+    let rest = match (plan.engine_is_restartable(), plan.exchanges_are_restartable()) {
+        (true, _) => "engine and exchanges recover from their journals",
+        (false, true) if has_exchanges => {
+            "the run ends with the engine, an exchange recovers from its journal"
+        }
+        _ if own_process => "the run ends with the engine or an exchange",
+        _ => "the run ends with the engine",
+    };
+    Some(format!("{strategy}; {rest}"))
 }
 
 /// Rows of the thread table; runs of like threads are one row if there are many.
@@ -338,6 +359,17 @@ mod tests {
             ("venue=book", false, "delay"),
             ("venue=book,delay", true, "delay uniform:5ms..500ms"),
             (comes_back, false, excluded),
+            (comes_back, true, "a strategy is restarted; engine and exchanges recover from their journals"),
+            (
+                &format!("{comes_back} technique=array-queue"),
+                true,
+                "the run ends with the engine, an exchange recovers from its journal",
+            ),
+            (
+                "venue=book exchange=process on_death=continue",
+                true,
+                "continues without a strategy; the run ends with the engine or an exchange",
+            ),
             (&format!("{comes_back} process=gateways"), true, excluded),
             (&format!("{comes_back} process=gateways"), true, "leave --process out"),
             (&format!("{comes_back} process=each-gateway"), true, "leave --process out"),
@@ -383,7 +415,7 @@ mod tests {
         assert_snapshot!(facts.join("\n"), @"
         fault     kill:any@1s every 100ms
         fault     hang:strategy-1@push:written:40
-        on death  the strategy is restarted
+        on death  a strategy is restarted; the run ends with the engine
         ");
     }
 

@@ -21,6 +21,9 @@ pub struct ListFlags {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Print only the names, a line each: of the results, and the ids of active runs
+    #[arg(long, conflicts_with = "json")]
+    pub names: bool,
 }
 
 /// The command-line flags of `launcher delete`.
@@ -35,6 +38,11 @@ pub struct DeleteFlags {
 }
 
 pub fn show(flags: &ListFlags) -> Result<ExitCode> {
+    if flags.names {
+        let mut out = output::stdout();
+        super::names(&flags.folder).iter().try_for_each(|name| writeln!(out, "{}", single_line(name)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if !flags.folder.is_dir() {
         return Err(
             UsageError(format!("{}: no such folder: nothing was run there", flags.folder.display())).into()

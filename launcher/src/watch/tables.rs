@@ -3,6 +3,7 @@
 use super::model::{ErrorRow, RingRow, RoleRow, Snapshot, StrategyRow};
 use analysis::escape::single_line;
 use analysis::numbers::{duration, duration_or_dash, short};
+use analysis::table::grid::wrap;
 use analysis::table::{Column, DEFAULT_WIDTH, Grid};
 
 /// The longest reason of a strategy's stop, and the longest error, in characters.
@@ -86,6 +87,22 @@ fn rings(snapshot: &Snapshot) -> Grid {
     Grid::from_rows("", "", 1, &columns, sorted)
 }
 
+/// Returns lines with the process id of each thread, for a debugger. Threads of one process share
+/// theirs: the first is named.
+fn process_ids(snapshot: &Snapshot) -> Vec<String> {
+    let mut pids: Vec<(u32, &str)> = Vec::new();
+    for row in &snapshot.roles {
+        if let Some(pid) = row.pid.filter(|pid| pids.iter().all(|(known, _)| known != pid)) {
+            pids.push((pid, &row.thread));
+        }
+    }
+    let words = pids.iter().map(|(pid, thread)| format!("{} {pid}", cut(thread, MAX_NAME)));
+    let words = words.collect::<Vec<_>>().join(", ");
+    let lines = if words.is_empty() { Vec::new() } else { wrap(&format!("pids: {words}"), DEFAULT_WIDTH, 2) };
+    let indented = |(number, line): (usize, String)| if number == 0 { line } else { format!("  {line}") };
+    lines.into_iter().enumerate().map(indented).collect()
+}
+
 /// Formats a snapshot as a heading and tables: roles, strategies, errors and rings.
 pub fn tables(snapshot: &Snapshot) -> String {
     let Snapshot { run, state, isolation, technique, .. } = snapshot;
@@ -101,6 +118,7 @@ pub fn tables(snapshot: &Snapshot) -> String {
         ),
     ];
     lines.extend(snapshot.switches.iter().map(|text| format!("kill switch: {text}")));
+    lines.extend(process_ids(snapshot));
     let mut text: String = lines.iter().map(|line| cut(line, DEFAULT_WIDTH) + "\n").collect();
     for grid in [roles(snapshot), strategies(snapshot), errors(snapshot), rings(snapshot)] {
         if !grid.rows.is_empty() {
@@ -117,6 +135,8 @@ mod tests {
     fn snapshot(text: &str, number: u64) -> Snapshot {
         let role = RoleRow {
             role: text.into(),
+            thread: text.into(),
+            pid: Some(u32::try_from(number).unwrap_or(u32::MAX)),
             state: "unreadable",
             orders: number,
             rate: Some(number as f64),

@@ -21,7 +21,7 @@ const RUNS: &str = "How the run times of each cell are spread: two humps are two
 pub fn report(lab: &Lab) -> ExperimentReport {
     let (done, all) = lab.progress();
     let charts = |section: ReportSection, charts: Vec<Markup>| match charts.is_empty() {
-        true => section.text("Nothing measured yet: launcher lab --resume goes on with it."),
+        true => section.text("Nothing measured yet: launcher resume FOLDER goes on with it."),
         false => section.charts(charts),
     };
     let measured = measured(lab);

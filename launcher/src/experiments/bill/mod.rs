@@ -19,6 +19,7 @@ use super::record::{self, new_record};
 use super::{ExperimentFlags, measure_experiment, usage};
 use crate::config::{Common, UsageError};
 use crate::host::Machine;
+use crate::saved_results::folder_of;
 use analysis::document::Document;
 use analysis::experiment::isolation_cost::{REPEATS, answer_so_far, native_techniques};
 use analysis::experiment::{Answer, Axis, Containments, Experiment, Kind, Setting};
@@ -75,10 +76,11 @@ pub fn run(flags: &BillFlags) -> Result<ExitCode> {
                 let why = "what was measured is not measured again; leave one of them out";
                 return usage(format!("--{key} with a folder: {why}"));
             }
-            let mut record = record::read(folder)?;
+            let folder = folder_of(folder)?;
+            let mut record = record::read(&folder)?;
             let shown = bill_of(&mut record, contained.as_ref())?;
-            record.save(folder)?;
-            return publish(&record, folder, &shown, &flags.common, MeasureEnd::Complete);
+            record.save(&folder)?;
+            return publish(&record, &folder, &shown, &flags.common, MeasureEnd::Complete);
         }
         None => flags.begin()?,
     };
@@ -205,7 +207,7 @@ fn limit_time(record: &mut Experiment, settings: &[Setting]) {
 
 /// Reads the table of `launcher contain` in a folder.
 fn contained(folder: &Path) -> Result<Containments> {
-    let measured = record::read(folder)?;
+    let measured = record::read(&folder_of(folder)?)?;
     if measured.kind != Kind::Contain {
         return usage(format!("--contain {}: the folder of a {}", folder.display(), measured.kind));
     }

@@ -53,13 +53,14 @@ pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
     folders.sort();
     let summaries = folders.iter().map(|folder| Summary::read(folder)).collect::<Result<Vec<_>, _>>()?;
     let cells = group(&summaries);
-    ensure!(
-        !cells.is_empty(),
-        "{}: no run in it: neither {} nor {}, nor folders that have one",
-        path.display(),
-        Summary::FILE,
-        Experiment::FILE
-    );
+    if cells.is_empty() {
+        return usage(format!(
+            "{}: no run in it: neither {} nor {}, nor folders that have one; launcher list shows the runs",
+            path.display(),
+            Summary::FILE,
+            Experiment::FILE
+        ));
+    }
     Ok(cells)
 }
 

@@ -15,7 +15,7 @@ use super::points::{Candidate, lay_out_sides};
 use super::publish::{print, publish};
 use super::record::{new_record, read};
 use super::{ExperimentFlags, measure_experiment, usage};
-use crate::config::{RunFlags, Slower, UsageError};
+use crate::config::{RunFlags, Slower, Undecided, UsageError};
 use crate::host::Machine;
 use crate::saved_results::folder_of;
 use analysis::document::Document;
@@ -53,7 +53,8 @@ pub struct CompareFlags {
     /// [default: 10ns,5%]
     #[arg(long, value_name = "MARGIN", conflicts_with = "folders")]
     margin: Option<Margin>,
-    /// Exit with code 1 if B's rt_venue_from_due is slower by more than that
+    /// Exit with code 1 if B's rt_venue_from_due is slower by more than that, with 3 if that cannot
+    /// be told
     #[arg(long, value_name = "SHARE")]
     fail_if_slower: Option<Slower>,
     /// Keep every run's stamp logs (large)
@@ -186,7 +187,7 @@ pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
     };
     match found {
         Some(found) => compare_settings(std::slice::from_ref(found), &[ours], &[], &Endpoint::default()),
-        None => usage(format!("--baseline {}: no run of this setting in it", baseline.display())),
+        None => undecided(format!("--baseline {}: no run of this setting in it", baseline.display())),
     }
 }
 
@@ -210,8 +211,13 @@ fn compare_settings(
         };
         let comparison = Comparison::new((&left.name, &left.runs), (&right.name, &right.runs), endpoint);
         match why_incomparable(&comparison) {
-            Some(why) if is_single => return usage(format!("A and B cannot be compared: {why}")),
-            Some(why) => {
+            Some((Remedy::NameTwo, why)) if is_single => {
+                return usage(format!("A and B cannot be compared: {why}"));
+            }
+            Some((Remedy::MeasureBoth, why)) if is_single => {
+                return undecided(format!("A and B cannot be compared: {why}"));
+            }
+            Some((_, why)) => {
                 report.notes.push(format!("{}: cannot be compared: {why}", format_setting(&left.key)))
             }
             None => report.comparisons.push(comparison),
@@ -221,7 +227,7 @@ fn compare_settings(
         return Ok(report);
     }
     match report.notes.first() {
-        Some(first) if first.contains("cannot be compared") => usage(first),
+        Some(first) if first.contains("cannot be compared") => undecided(first),
         _ => usage(
             "not comparable: A and B hold several settings and none is in both; choose with --a and --b, \
              for example --a isolation=thread --b isolation=process",
@@ -229,17 +235,32 @@ fn compare_settings(
     }
 }
 
+fn undecided<T>(message: impl Into<String>) -> Result<T> {
+    Err(Undecided(message.into()).into())
+}
+
+/// What a user can do about two sides that cannot be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Remedy {
+    /// Both sides are the same runs.
+    NameTwo,
+    MeasureBoth,
+}
+
 /// Why two cells have nothing that could be held against each other: a table of them would be
 /// dashes.
-fn why_incomparable(comparison: &Comparison) -> Option<String> {
+fn why_incomparable(comparison: &Comparison) -> Option<(Remedy, String)> {
     let why = &comparison.lines.first()?.why;
     let is_one = comparison.a == comparison.b
         && comparison.pairs > 0
         && why.iter().any(|why| why.contains("the same runs"));
     (is_one || comparison.pairs == 0).then(|| {
         let reasons: Vec<&str> = why.iter().chain(&comparison.caveats).map(String::as_str).collect();
-        let remedy = if is_one { "name two" } else { "measure both with the same --seed, load and machine" };
-        format!("{}; {remedy}", reasons.join("; "))
+        let (remedy, text) = match is_one {
+            true => (Remedy::NameTwo, "name two"),
+            false => (Remedy::MeasureBoth, "measure both with the same --seed, load and machine"),
+        };
+        (remedy, format!("{}; {text}", reasons.join("; ")))
     })
 }
 

@@ -2,7 +2,7 @@
 //! measure.
 
 use super::load::SettingRuns;
-use crate::config::{Settings, UsageError};
+use crate::config::{Settings, UsageError, nearest};
 use crate::experiments::flags::{AxisValue, read_value};
 use analysis::experiment::Axis;
 
@@ -26,6 +26,18 @@ impl SideSelector {
                 return Err(wrong("expected KEY=VALUE, for example isolation=thread".into()));
             };
             let key = key.trim_start_matches('-').replace('-', "_");
+            let known = || std::iter::once("rate").chain(Settings::KEYS.iter().copied());
+            if !known().any(|name| name == key) {
+                return Err(wrong(match nearest(&key, known()) {
+                    Some(near) => format!("there is no {key}: did you mean {near}?"),
+                    None => {
+                        format!("there is no {key}; there are {}", known().collect::<Vec<_>>().join(", "))
+                    }
+                }));
+            }
+            if value.is_empty() {
+                return Err(wrong(format!("{key} has no value: give {key}=VALUE")));
+            }
             if matches!(key.as_str(), "seed" | "repeats" | "out" | "preset") {
                 return Err(wrong(format!("{key} is the same for both sides: give it as --{key}")));
             }
@@ -35,7 +47,7 @@ impl SideSelector {
                 match side.settings.set(&key, value) {
                     Some(Ok(())) => {}
                     Some(Err(message)) => return Err(wrong(message)),
-                    None => return Err(wrong(format!("there are rate, {}", Settings::KEYS.join(", ")))),
+                    None => return Err(wrong(format!("there is no {key}"))),
                 }
             }
             side.pairs.push((key, value.to_owned()));
@@ -115,7 +127,9 @@ mod tests {
         assert!(wrong("thread").contains("KEY=VALUE"));
         assert!(wrong("").contains("--b is empty"));
         assert!(wrong("isolation=thred").contains("did you mean thread?"));
-        assert!(wrong("colour=red").contains("there are rate, technique"));
+        assert!(wrong("colour=red").contains("there is no colour; there are rate, technique"));
+        assert!(wrong("technik=").contains("there is no technik: did you mean technique?"));
+        assert!(wrong("technique=").contains("technique has no value"));
         assert!(wrong("seed=4").contains("give it as --seed"));
         assert!(wrong("rate=x").contains("--rate"));
     }

@@ -124,7 +124,7 @@ impl ExperimentFlags for ContainFlags {
 
 /// Reads the table of `launcher disturb` in a folder.
 fn disturbances(folder: &Path) -> Result<Disturbances> {
-    let measured = super::record::read(folder)?;
+    let measured = super::record::read(&crate::saved_results::folder_of(folder)?)?;
     if measured.kind != Kind::Disturb {
         return usage(format!("--disturb {}: the folder of a {}", folder.display(), measured.kind));
     }

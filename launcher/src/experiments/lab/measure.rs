@@ -2,13 +2,16 @@
 
 use super::side_by_side;
 use crate::experiments::benchmark::{Benchmark, BenchmarkClock, BenchmarkRun, EndResults};
-use crate::experiments::measure::MeasureEnd;
+use crate::experiments::measure::{MeasureEnd, discard_unstarted};
 use crate::experiments::progress::SweepProgress;
 use crate::output::program;
 use crate::runtime::prepare::Interruption;
 use crate::runtime::signals::Signals;
 use crate::runtime::stages::Interrupted;
-use analysis::experiment::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram};
+use analysis::document::Document;
+use analysis::experiment::{
+    Experiment, Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram,
+};
 use analysis::record::RunOutcome;
 use anyhow::{Context, Result, anyhow};
 use hdrhistogram::Histogram;
@@ -116,11 +119,14 @@ pub(super) fn measure(
     bar: &mut SweepProgress,
 ) -> Result<MeasureEnd> {
     let ended = make_run(lab, folder, signals, bar);
+    if ended.is_err() && lab.progress().0 == 0 && discard_unstarted(folder, Experiment::FILE) {
+        return ended;
+    }
     // Whatever stopped it: what was finished is kept.
     let saved = lab.save(folder);
     let ended = ended.with_context(|| {
         format!(
-            "the lab stopped; what was finished is saved: {} lab --resume {} goes on",
+            "the lab stopped; what was finished is saved: {} resume {} goes on",
             program(),
             folder.display()
         )

@@ -18,6 +18,7 @@ use crate::output::program;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::folder;
 use crate::runtime::signals::Signals;
+use crate::saved_results;
 use analysis::experiment::Lab;
 use analysis::numbers::counted;
 use anyhow::{Context, Error, Result, bail};
@@ -32,7 +33,8 @@ use std::time::Duration;
 /// `unfit` returns why the machine is unfit for latency figures just now.
 pub fn run(flags: &LabFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<ExitCode> {
     let machine = crate::host::machine();
-    let mut lab = match &flags.resume {
+    let resumed_folder = flags.resume.as_deref().map(saved_results::folder_of).transpose()?;
+    let mut lab = match &resumed_folder {
         Some(folder) => resumed(flags, folder)?,
         None => flags.lab(machine)?,
     };
@@ -43,8 +45,8 @@ pub fn run(flags: &LabFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Exit
         }
     }
     benchmark::check_isolation(lab.cells.iter().map(|cell| cell.isolation), lab.weaker_sandbox)?;
-    let folder = match (&flags.resume, flags.out.as_deref()) {
-        (Some(folder), _) => folder.clone(),
+    let folder = match (resumed_folder, flags.out.as_deref()) {
+        (Some(folder), _) => folder,
         (None, out) => folder::create_result_folder(out.unwrap_or(Path::new("runs")), &lab.started, "lab")?
             .canonicalize()?,
     };
@@ -102,7 +104,7 @@ fn announce(lab: &Lab, quiet: bool) -> Result<()> {
 
 fn finish(lab: &Lab, folder: &Path, json: bool, ended: MeasureEnd) -> Result<ExitCode> {
     save_and_print(&lab.answer().map_err(Error::msg)?, &lab.experiment(), folder, json)?;
-    let interrupted = format!("{} lab --resume {} goes on", program(), folder.display());
+    let interrupted = format!("{} resume {} goes on", program(), folder.display());
     let runs = lab.cells.iter().flat_map(|cell| cell.made.iter().map(move |run| (cell, run)));
     let failures = runs.filter_map(|(cell, run)| {
         let why = run.problems.first()?;

@@ -38,7 +38,7 @@ const RESERVE: f64 = 0.03;
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct SurveyFlags {
     /// Take at most N minutes, shared among the parts
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=60))]
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = read_minutes)]
     minutes: u32,
     /// Take one minute: --minutes 1
     #[arg(long, conflicts_with = "minutes")]
@@ -49,6 +49,11 @@ pub struct SurveyFlags {
     /// Measure nothing: draw the cards of the surveys in FOLDER again, and its page
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["minutes", "quick", "out"])]
     index: Option<PathBuf>,
+}
+
+fn read_minutes(text: &str) -> Result<u32, String> {
+    let minutes = text.parse::<u32>().ok().filter(|minutes| (1..=60).contains(minutes));
+    minutes.ok_or_else(|| "expected a whole number of minutes from 1 to 60, for example 5".into())
 }
 
 /// What the parts of a survey share.
@@ -83,25 +88,7 @@ pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Re
     let minutes = if flags.quick { 1 } else { flags.minutes };
     let machine = crate::host::machine();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    let survey = Survey {
-        version: env!("CARGO_PKG_VERSION").into(),
-        started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-        minutes,
-        took_s: 0.0,
-        complete: false,
-        // A survey is made to be sent to others.
-        machine: Machine { hostname: String::new(), ..machine.clone() },
-        fitness: Fitness::new(vec!["the survey is not complete".into()]),
-        checks: check(),
-        parts: Vec::new(),
-        cores: None,
-        recovery: Vec::new(),
-        containment: None,
-        disturbance: None,
-        journal: None,
-        isolation_costs: None,
-        queue: None,
-    };
+    let survey = new_survey(minutes, &machine, check());
     let folder = folder::create_result_folder(&flags.out, &survey.started, "survey")?.canonicalize()?;
     survey.save(&folder)?;
     let template = format!("{{spinner}} {{elapsed}} of at most {minutes}m · {{prefix}} · {{wide_msg}}");
@@ -123,6 +110,29 @@ pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Re
     run.bar.disable_steady_tick();
     run.bar.finish_and_clear();
     finish(&run.survey, &run.folder)
+}
+
+/// Creates the record of a survey in which nothing is measured yet.
+fn new_survey(minutes: u32, machine: &Machine, checks: Vec<MachineCheck>) -> Survey {
+    Survey {
+        version: env!("CARGO_PKG_VERSION").into(),
+        started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+        minutes,
+        took_s: 0.0,
+        complete: false,
+        // A survey is made to be sent to others.
+        machine: Machine { hostname: String::new(), ..machine.clone() },
+        fitness: Fitness::new(vec!["the survey is not complete".into()]),
+        checks,
+        parts: Vec::new(),
+        cores: None,
+        recovery: Vec::new(),
+        containment: None,
+        disturbance: None,
+        journal: None,
+        isolation_costs: None,
+        queue: None,
+    }
 }
 
 impl SurveyRun {
@@ -170,11 +180,27 @@ fn finish(survey: &Survey, folder: &Path) -> Result<ExitCode> {
     write_atomically(&folder.join("rows.csv"), &rows_csv(&experiment)?)?;
     write_atomically(&folder.join(html::HTML_FILE), html::experiment_page(&answer.report).as_bytes())?;
     writeln!(stdout(), "{}\nSaved in {}", text_card(survey), folder.display())?;
+    if survey.complete && !has_results(survey) {
+        let why = survey.parts.iter().find_map(|part| part.shortfall.clone());
+        let why = why.unwrap_or_else(|| "there was no time for a run".into());
+        complain(&format!("error: the survey measured nothing: {why}; give it more --minutes"));
+        return Ok(ExitCode::FAILURE);
+    }
     if survey.complete {
         return Ok(ExitCode::SUCCESS);
     }
     complain("interrupted: the survey is not complete; what was measured is saved");
     Ok(signals::exit_code())
+}
+
+/// Returns `true` if a part that makes runs has measured something.
+fn has_results(survey: &Survey) -> bool {
+    !survey.recovery.is_empty()
+        || survey.containment.is_some()
+        || survey.disturbance.is_some()
+        || survey.journal.is_some()
+        || survey.isolation_costs.is_some()
+        || survey.queue.is_some()
 }
 
 /// Draws the card of each survey in a folder of surveys, and the index page. Returns how many
@@ -227,6 +253,28 @@ fn time_until_end(part: SurveyPart, minutes: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::fake;
+    use analysis::experiment::Recovery;
+
+    #[test]
+    fn survey_without_results_fails() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut survey = new_survey(1, &fake::plain(2).machine(), Vec::new());
+        survey.complete = true;
+        let shortfall = Some("there was no time".into());
+        survey.parts = vec![PartRecord { part: SurveyPart::Bill, commands: vec![], took_s: 1.0, shortfall }];
+        assert_eq!(finish(&survey, folder.path()).unwrap(), ExitCode::FAILURE);
+        survey.recovery.push(Recovery {
+            role: "engine".into(),
+            killed: 1,
+            recovered: 1,
+            sent: 2,
+            returned: 2,
+            recover_ns: vec![1_000],
+            problem: String::new(),
+        });
+        assert_eq!(finish(&survey, folder.path()).unwrap(), ExitCode::SUCCESS);
+    }
 
     #[test]
     fn parts_end_in_order_within_the_limit() {

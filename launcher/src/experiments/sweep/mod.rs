@@ -13,6 +13,7 @@ use super::{ExperimentFlags, measure_and_publish, usage};
 use crate::config::{Arrivals, Common, Settings};
 use crate::host::Machine;
 use crate::planner::Input;
+use crate::saved_results::folder_of;
 use analysis::experiment::{Axis, Experiment, Kind, SearchLimits};
 use analysis::units::{Count, Nanos};
 use anyhow::Result;
@@ -67,7 +68,8 @@ pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
                 let why = "a sweep goes on with the settings that it began with";
                 return usage(format!("--{flag} with --resume: {why}; leave --{flag} out"));
             }
-            (resume(folder, &machine)?, folder.clone())
+            let folder = folder_of(folder)?;
+            (resume(&folder, &machine)?, folder)
         }
         None => {
             let record = flags.plan(machine)?;

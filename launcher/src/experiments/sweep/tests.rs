@@ -199,7 +199,7 @@ fn unwritable_folder_stops_sweep_and_keeps_saved_runs() {
         Ok(made)
     };
     let error = format!("{:#}", measure(&mut sweep, &folder, &mut make, &mut bar()).unwrap_err());
-    assert!(error.contains("No such file") && error.contains("--resume"), "{error}");
+    assert!(error.contains("No such file") && error.contains(" resume "), "{error}");
     fs::rename(&aside, &folder).unwrap();
     let mut saved = Experiment::read(&folder).unwrap();
     assert_eq!(saved.made().count(), 1);
@@ -208,6 +208,25 @@ fn unwritable_folder_stops_sweep_and_keeps_saved_runs() {
     assert!(error.is_ok(), "nothing is missing any more in this record");
     let error = measure(&mut saved, &folder, &mut failing, &mut bar()).unwrap_err();
     assert!(format!("{error:#}").contains("no room in /dev/shm"), "{error:#}");
+}
+
+#[test]
+fn unmet_precondition_leaves_no_folder() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("sweep");
+    let mut fail = |other: Option<&str>| {
+        let mut sweep = record(&LEVELS, 1);
+        fs::create_dir(&folder).unwrap();
+        sweep.save(&folder).unwrap();
+        other.into_iter().for_each(|file| fs::write(folder.join(file), "").unwrap());
+        let mut failing = |_: &Settings| Err(anyhow!("no room in /dev/shm"));
+        let error = format!("{:#}", measure(&mut sweep, &folder, &mut failing, &mut bar()).unwrap_err());
+        (error, folder.exists())
+    };
+    assert_eq!(fail(None), ("no room in /dev/shm".to_owned(), false));
+    // What an earlier call has published stays.
+    let (error, is_kept) = fail(Some("rows.csv"));
+    assert!(is_kept && error.contains("finished runs are saved"), "{error}");
 }
 
 #[test]

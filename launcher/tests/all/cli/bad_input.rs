@@ -14,7 +14,7 @@ fn usage_error(flags: &str, expected: &[&str]) {
     assert_eq!(launcher.folders().len(), 0, "{flags}");
 }
 
-/// Under a limit of the shell the launcher names the limit, exits with 1 and leaves no files.
+/// Under a limit of the shell the launcher names the limit, exits with 2 and leaves no files.
 #[test]
 fn shell_limits_are_named() {
     for (limit, advice) in [
@@ -33,7 +33,8 @@ fn shell_limits_are_named() {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]).stdin(Stdio::null());
         shell.arg(run.get_program()).args(run.get_args());
-        Running::spawn(&mut shell).end().fails(1, &[advice, "error: "]);
+        Running::spawn(&mut shell).end().fails(2, &[advice, "error: "]);
+        assert_eq!(launcher.folders().len(), 0, "{limit}");
     }
 }
 
@@ -68,6 +69,10 @@ fn invalid_flags_are_named() {
         ),
         ("--fault 'leak@1s every 10ms'", &["--fault", "only kill and stop come again"]),
         ("--fault ''", &["--fault", "KIND[:TARGET][@WHEN]"]),
+        ("--window -5s", &["--window", "is negative"]),
+        ("--delay 5ms..1ms", &["--delay", "uniform:1ms..5ms"]),
+        ("--credentials 5 --strategies 1", &["Use --credentials 1, or --strategies 5 or more"]),
+        ("--capacity 1M", &["k and M are decimal", "1048576"]),
     ] {
         usage_error(flags, expected);
     }
@@ -168,7 +173,8 @@ fn recorded_flow_shows_duration_and_rate() {
 
 #[test]
 fn unwritable_folder_is_named() {
-    output("run --out /proc/nowhere").fails(1, &["/proc/nowhere"]);
+    output("run --out /proc/nowhere").fails(2, &["/proc/nowhere", "choose another --out"]);
+    output("sweep --work 0ns,1us --out /proc/nowhere").fails(2, &["/proc/nowhere", "choose another --out"]);
 }
 
 #[test]
@@ -176,6 +182,21 @@ fn too_little_shared_memory_is_reported_before_start() {
     let result = Launcher::new().result("--orders 1000M --strategies 1");
     assert!(matches!(result.code, Some(1 | 2)), "{result:?}");
     assert!(result.stderr.contains("/dev/shm") || result.stderr.contains("--orders"), "{result:?}");
+}
+
+/// What no run of an experiment can have leaves no folder, and does not speak of finished runs.
+#[test]
+fn experiment_without_its_preconditions_leaves_nothing() {
+    for command in [
+        "sweep --work 0ns,1us --orders 1000M --strategies 1",
+        "compare --a work=0ns --b work=1us --orders 1000M --strategies 1",
+    ] {
+        let launcher = Launcher::new();
+        let result = output(&format!("{command} --out {}", launcher.out.path().display()));
+        assert!(matches!(result.code, Some(1 | 2)), "{command}: {result:?}");
+        assert!(!result.all_output().contains("saved"), "{command}: {result:?}");
+        assert_eq!(launcher.folders().len(), 0, "{command}: {result:?}");
+    }
 }
 
 #[test]
@@ -199,7 +220,7 @@ fn sweep_folder_error_names_its_commands() {
     std::fs::copy(golden, folder.path().join("sweep.json")).unwrap();
     for command in ["report", "inspect"] {
         let refused = output(&format!("{command} {}", folder.path().display()));
-        let refused = refused.fails(2, &["many runs", "launcher sweep --resume"]);
+        let refused = refused.fails(2, &["many runs", "launcher resume"]);
         assert!(!refused.stderr.contains("killed"), "{refused:?}");
     }
 }

@@ -4,9 +4,11 @@ use crate::common::{
     LONG, Launcher, Running, SHORT, assert_exists, command, entries, list, output, output_of, string,
     wait_until,
 };
+use crate::fixture::{Fixture, Shape};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
+use tempfile::TempDir;
 
 fn listed(folder: &Path) -> Vec<Value> {
     serde_json::from_str(&output(&format!("list {} --json", folder.display())).succeeds()).unwrap()
@@ -118,6 +120,75 @@ fn latest_names_the_newest_run() {
     }
 }
 
+/// Two runs and a folder without one, in `runs`: the current folder of the commands, and the run's
+/// id and the other's.
+fn two_results() -> (TempDir, [String; 2]) {
+    let out = tempfile::tempdir().unwrap();
+    let mut ids = Vec::new();
+    for (name, digit) in [("first", "1"), ("second", "2")] {
+        let mut run = Fixture::new(Shape::PLAIN);
+        // Both begin alike.
+        run.record.plan.run = format!("{}{digit}", run.record.plan.run);
+        let folder = out.path().join("runs").join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        run.write_to(&folder);
+        ids.push(run.record.plan.run);
+    }
+    std::fs::create_dir(out.path().join("runs/empty")).unwrap();
+    (out, ids.try_into().unwrap())
+}
+
+/// A run is named by its id, the beginning of that, its folder, the folder's name in `list`, or
+/// `latest`, in every command that reads one.
+#[test]
+fn run_is_named_alike_in_every_command() {
+    let (out, [first, second]) = two_results();
+    let here = |line: &str| output_of(command(line).current_dir(out.path()));
+    let both = &first[..first.len() - 1];
+    for of_run in ["report", "inspect", "open", "export --csv o.csv", "delete --dry-run"] {
+        for name in [&first, "first", "runs/first"] {
+            here(&format!("{of_run} {name}")).succeeds();
+        }
+        here(&format!("{of_run} {both}")).fails(2, &["2 runs begin with", &first, &second]);
+        here(&format!("{of_run} 1999"))
+            .fails(2, &["1999: no such folder and no run of ./runs", "launcher list"]);
+        here(&format!("{of_run} runs/nothing")).fails(2, &["no such folder"]);
+    }
+    assert_eq!(here("report latest --json").json()["run"], second.as_str());
+    // Both are found; one run each decides nothing.
+    let compared = here(&format!("compare first {second}"));
+    assert!(!compared.all_output().contains("no such folder"), "{compared:?}");
+    // Commands for active runs know it too, and that it is over.
+    for of_active in ["watch", "kill --all", "limits", "retire", "replace", "add --strategy maker"] {
+        for name in [&first, "first", "runs/first"] {
+            let strategy = if of_active.starts_with("re") { "0" } else { "" };
+            here(&format!("{of_active} {name} {strategy}")).fails(2, &["is over: launcher report"]);
+        }
+    }
+}
+
+#[test]
+fn folder_without_results_is_usage_error() {
+    let (out, _) = two_results();
+    let here = |line: &str| output_of(command(line).current_dir(out.path()));
+    for of_folder in [
+        "report runs/empty",
+        "report runs/empty --html",
+        "open runs/empty",
+        "inspect runs/empty",
+        "export --csv o.csv runs/empty",
+        "compare runs/empty runs/first",
+        "bill runs/empty",
+        "sweep --resume runs/empty",
+        "resume runs/empty",
+        "resume runs/first",
+    ] {
+        let refused = here(of_folder).fails(2, &["runs/"]);
+        assert_eq!(refused.stdout, "", "{of_folder}");
+    }
+    assert!(entries(&out.path().join("runs/empty")).is_empty());
+}
+
 #[test]
 fn dry_run_starts_nothing() {
     let launcher = Launcher::new();
@@ -147,7 +218,7 @@ fn baseline_comparison_gates_ci() {
     // One run proves nothing, and does not pass.
     let single = launcher.folders().remove(0);
     let compared = output(&format!("compare {} {path} --fail-if-slower 5%", single.display()));
-    assert!(matches!(compared.code, Some(1 | 2)), "{compared:?}");
+    assert_eq!(compared.code, Some(3), "{compared:?}");
     assert!(compared.all_output().contains("cannot be compared"), "{compared:?}");
     for invalid in ["--fail-if-slower 5%".into(), format!("--baseline {path} --fail-if-slower 5")] {
         repeats(&invalid).fails(2, &[]);
@@ -166,6 +237,31 @@ fn completions_and_man_pages_cover_every_command() {
         assert_exists(&pages.path().join(page));
     }
     assert!(output("man").stdout.starts_with(".ie"));
+}
+
+/// TAB completes what names a run: in the shell itself, with the script as it is printed.
+#[test]
+fn bash_completes_names_of_runs() {
+    let out = tempfile::tempdir().unwrap();
+    let run = out.path().join("runs/first");
+    std::fs::create_dir_all(&run).unwrap();
+    Fixture::new(Shape::PLAIN).write_to(&run);
+    let script = output("completions bash").succeeds();
+    let shell = format!(
+        "launcher() {{ {} \"$@\"; }}\n{script}\n\
+         tab() {{ COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); \
+         _launcher_runs launcher \"${{@: -1}}\" \"${{@: -2:1}}\"; echo \"$# ${{COMPREPLY[*]}}\"; }}\n\
+         tab launcher report ''; tab launcher inspect fi; tab launcher run --baseline la; tab launcher report --h; \
+         tab launcher list ''; tab launcher wat\n",
+        env!("CARGO_BIN_EXE_launcher")
+    );
+    let printed = output_of(Command::new("bash").args(["--norc", "-c", &shell]).current_dir(out.path()));
+    let lines: Vec<&str> = printed.stdout.lines().collect();
+    let [report, inspect, baseline, flag, list, command] = lines[..] else { panic!("{printed:?}") };
+    // Names, then files; the ids of other tests' active runs are between them.
+    assert!(report.starts_with("3 latest ") && report.ends_with(" first runs"), "{report}");
+    assert_eq!((inspect, baseline), ("3 first", "4 latest"));
+    assert!(flag.contains("--html") && !list.contains("latest") && command == "2 watch", "{printed:?}");
 }
 
 /// The book's page of commands is what `man --markdown` prints; `BULKHEAD_GOLDEN=1` writes it.

@@ -60,7 +60,7 @@ fn killed(out: &TempDir, name: &str, experiment: &str, finished: usize) -> (Path
 /// Resumes and checks that what was finished before was not made again.
 fn resumed(folder: &Path) {
     let before = runs(&document(folder, "experiment.json"));
-    narrow(&ok(output(&format!("sweep --resume {}", folder.display()))));
+    narrow(&ok(output(&format!("resume {}", folder.display()))));
     let sweep = document(folder, "experiment.json");
     let after = runs(&sweep);
     assert_eq!((&sweep["state"], after.len()), (&"complete".into(), 4));
@@ -321,7 +321,7 @@ fn impossible_sweep_is_refused_before_running() {
         ("sweep", "nothing to sweep over"),
         ("sweep --capacity 64,100", "capacity=100: --capacity 100: rings have a power of two"),
         ("sweep --find-max-rate", "--p999"),
-        ("sweep --resume /nowhere", "not the folder of an experiment"),
+        ("sweep --resume /nowhere", "/nowhere: no such folder"),
         ("sweep --resume /nowhere --seed 4", "--seed with --resume"),
         ("bill --work 0ns,1us", "launcher sweep --work"),
         ("bill --isolation native", "--isolation native,thread,process"),

@@ -84,13 +84,13 @@ fn interrupted_side_by_side_runs_are_resumed() {
     let running =
         lab(out.path(), &format!("{SLEEPERS} --events 100000").replace("--wait busy,poll", "--wait park"));
     wait_for("four launchers", || (launchers(out.path()).len() == 4).then_some(()));
-    running.interrupt().fails(130, &["launcher lab --resume"]);
+    running.interrupt().fails(130, &["launcher resume"]);
     assert_eq!(launchers(out.path()), [0; 0]);
     let folder = entries(out.path()).remove(0);
     let path = folder.join("experiment.json");
     let smaller = std::fs::read_to_string(&path).unwrap().replace("\"events\": 100000", "\"events\": 20");
     std::fs::write(&path, smaller).unwrap();
-    let result = output(&format!("lab --resume {} --json", folder.display()));
+    let result = output(&format!("resume {} --json", folder.display()));
     let cells = result.json();
     let made: Vec<u64> = list(&cells["cells"])
         .iter()
@@ -186,7 +186,7 @@ fn killed_lab_process_is_named_and_leaves_nothing() {
 fn interrupted_lab_resumes_and_killed_lab_cleans_up() {
     let out = tempfile::tempdir().unwrap();
     let (running, _) = start_endless_lab(out.path(), "unix-seqpacket", "lab-producer-0");
-    running.interrupt().fails(130, &["launcher lab --resume"]);
+    running.interrupt().fails(130, &["launcher resume"]);
     let folder = entries(out.path()).remove(0);
     let resume = format!("lab --resume {}", folder.display());
     output(&format!("{resume} --runs 2")).fails(2, &[]);
