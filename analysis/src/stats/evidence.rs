@@ -18,8 +18,8 @@ use super::verdict::{ComparisonLine, Verdict};
 pub const MAX_HALF_WIDTH: f64 = 0.25;
 /// Maximum number of repeats that are promised to mend something.
 const MAX_MORE_REPEATS: usize = 1_000;
-/// A difference is found with a power of 0.8 if it is this many times the half of its 95 % interval:
-/// (z(0.975) + z(0.8)) / z(0.975).
+/// A difference is found with a power of 0.8 if it is this many times the half of its 95 %
+/// interval: (z(0.975) + z(0.8)) / z(0.975).
 const POWER_TO_DIFFER: f64 = 1.4294;
 /// Equivalence of settings that do not differ is found with a power of 0.8 if the margin is this
 /// many times the half of the 90 % interval: (z(0.95) + z(0.9)) / z(0.95).
@@ -84,8 +84,8 @@ const fn is_promising(more: &usize) -> bool {
     matches!(*more, 1..=MAX_MORE_REPEATS)
 }
 
-/// Returns why comparable pairs decide nothing, and how many more would with a power of 0.8, by their
-/// spread, if the difference is the estimated one.
+/// Returns why comparable pairs decide nothing, and how many more would with a power of 0.8, by
+/// their spread, if the difference is the estimated one.
 fn open_reason(found: &Difference, made: usize, is_secondary: bool) -> (&'static str, Option<usize>) {
     let Some(test) = found.equivalence else { return (NO_MARGIN, None) };
     if found.direction() != 0 && !found.is_significant() {

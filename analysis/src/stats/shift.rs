@@ -48,8 +48,8 @@ pub struct Sample {
 /// All exchanges are tried if they are no more than this (up to 10 pairs), and otherwise as many
 /// random ones.
 const SAMPLED_FLIPS: usize = 999;
-/// The same for the p-value of a difference that [`SAMPLED_FLIPS`] show clearly (all exchanges up to
-/// 17 pairs): a correction for a hundred figures multiplies it by a hundred.
+/// The same for the p-value of a difference that [`SAMPLED_FLIPS`] show clearly (all exchanges up
+/// to 17 pairs): a correction for a hundred figures multiplies it by a hundred.
 const CLEAR_FLIPS: usize = 99_999;
 /// Maximum p-value of a clear difference.
 const CLEAR_P: f64 = 0.01;

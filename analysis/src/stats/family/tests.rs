@@ -87,7 +87,7 @@ fn clear_figures_are_shown_among_a_hundred() {
 
 #[test]
 fn p999_is_tested_only_behind_its_p99() {
-    // Of 8 pairs the least p-value is 1 of 128: after correction for seven figures nothing is shown.
+    // Of 8 pairs the least p-value is 1 of 128: nothing is shown among seven figures and more.
     let rows = |p99: f64| {
         let row = [(Percentile::P99, p99), (Percentile::P999, 1_500.0)];
         let rows = [row; 4].as_flattened().to_vec();
