@@ -157,7 +157,7 @@ mod tests {
             "slower: costs +52 ns [+40, +61]"
         );
         let open = describe_verdict(&with(Verdict::CannotTell, 5.0, -20.0, 30.0));
-        assert_eq!(open, "cannot tell: about 48 more pairs (+5 ns [−20, +30])");
+        assert_eq!(open, "cannot tell: about 170 more pairs for a power of 0.8 (+5 ns [−20, +30])");
         let few = ComparisonLine { why: vec!["too few repeats: 4 of at least 5 pairs".into()], ..same };
         assert!(describe_verdict(&few).starts_with("cannot tell: too few repeats"), "{few:?}");
     }

@@ -18,6 +18,12 @@ use super::verdict::{ComparisonLine, Verdict};
 pub const MAX_HALF_WIDTH: f64 = 0.25;
 /// Maximum number of repeats that are promised to mend something.
 const MAX_MORE_REPEATS: usize = 1_000;
+/// A difference is found with a power of 0.8 if it is this many times the half of its 95 %
+/// interval: (z(0.975) + z(0.8)) / z(0.975).
+const POWER_TO_DIFFER: f64 = 1.4294;
+/// Equivalence of settings that do not differ is found with a power of 0.8 if the margin is this
+/// many times the half of the 90 % interval: (z(0.95) + z(0.9)) / z(0.95).
+const POWER_TO_EQUAL: f64 = 1.7791;
 /// Reasons for which comparable pairs decide nothing, and more of them would not.
 const FAR_APART: &str = "the pairs lie too far apart";
 const COARSE_CLOCK: &str = "the clock's steps are too coarse for the margin";
@@ -33,7 +39,7 @@ pub struct Evidence {
     pub difference: Option<Difference>,
     /// The binding reason of a verdict that cannot tell; empty if more pairs decide, and otherwise.
     pub why: String,
-    /// Pairs to add, about, for an answer; `None` if they would not help.
+    /// Pairs to add, about, for an answer with a power of 0.8; `None` if they would not help.
     pub more_repeats: Option<usize>,
 }
 
@@ -41,7 +47,7 @@ impl ComparisonLine {
     /// Returns what the line shows. Every table, chart and headline shows this.
     pub fn evidence(&self) -> Evidence {
         if let Some(known) = self.deciding().filter(|_| self.why.is_empty()) {
-            return Evidence::from_difference(known, self.verdict, self.made);
+            return Evidence::from_difference(known, self.verdict, (self.made, self.is_secondary));
         }
         let why = self.why.first().map_or("no reason known", String::as_str).to_owned();
         let can_mend = !self.why.is_empty() && self.can_repeats_mend();
@@ -78,19 +84,24 @@ const fn is_promising(more: &usize) -> bool {
     matches!(*more, 1..=MAX_MORE_REPEATS)
 }
 
-/// Returns why comparable pairs decide nothing, and how many pairs would, by their spread.
-fn open_reason(found: &Difference, made: usize) -> (&'static str, Option<usize>) {
+/// Returns why comparable pairs decide nothing, and how many more would with a power of 0.8, by
+/// their spread, if the difference is the estimated one.
+fn open_reason(found: &Difference, made: usize, is_secondary: bool) -> (&'static str, Option<usize>) {
     let Some(test) = found.equivalence else { return (NO_MARGIN, None) };
     if found.direction() != 0 && !found.is_significant() {
         return (CORRECTED, None);
+    }
+    if is_secondary {
+        // The number would be larger by an unknown factor: the correction's.
+        return (FAR_APART, None);
     }
     let (by, value) = (found.difference, found.difference.value.abs());
     // An interval narrows with the root of the number of pairs, down to the clock's step.
     let wanted = |half: f64, reach: f64| {
         (reach > test.step.max(0.0)).then(|| found.pairs as f64 * (half / reach).powi(2))
     };
-    let to_equal = wanted((test.high - test.low) / 2.0, test.margin - value);
-    let to_differ = wanted((by.high - by.low) / 2.0, value);
+    let to_equal = wanted(POWER_TO_EQUAL * (test.high - test.low) / 2.0, test.margin - value);
+    let to_differ = wanted(POWER_TO_DIFFER * (by.high - by.low) / 2.0, value);
     let Some(wanted) = to_equal.into_iter().chain(to_differ).min_by(f64::total_cmp) else {
         return (COARSE_CLOCK, None);
     };
@@ -103,9 +114,10 @@ fn open_reason(found: &Difference, made: usize) -> (&'static str, Option<usize>)
 }
 
 impl Evidence {
-    /// Judges a difference between two settings of which `made` pairs were made.
-    fn from_difference(found: Difference, verdict: Verdict, made: usize) -> Self {
-        let open = || open_reason(&found, made);
+    /// Judges a difference between two settings: of so many pairs that were made, and secondary or
+    /// not.
+    fn from_difference(found: Difference, verdict: Verdict, (made, is_secondary): (usize, bool)) -> Self {
+        let open = || open_reason(&found, made, is_secondary);
         let (why, more_repeats) = if verdict == Verdict::CannotTell { open() } else { ("", None) };
         Self { verdict, difference: Some(found), why: why.into(), more_repeats }
     }
@@ -119,7 +131,7 @@ impl Evidence {
         let pairs = a.len().min(b.len());
         let found = difference(&samples(&a[..pairs]), &samples(&b[..pairs]), step, Margin::RELATIVE);
         let (why, more_repeats) = match found {
-            Some(found) => return Self::from_difference(found, found.verdict(), pairs),
+            Some(found) => return Self::from_difference(found, found.verdict(), (pairs, false)),
             None if pairs < MIN_PAIRS => (too_few_repeats(pairs), Some(MIN_PAIRS - pairs)),
             None => ("a figure of 0 has no ratio".into(), None),
         };
@@ -141,7 +153,9 @@ impl Evidence {
     pub fn describe(&self) -> String {
         let why = Some(self.why.clone()).filter(|why| !why.is_empty());
         let more = self.more_repeats.map(|more| {
-            if more == 1 { "about 1 more pair".into() } else { format!("about {more} more pairs") }
+            let pairs = if more == 1 { "pair" } else { "pairs" };
+            let power = if why.is_some() { "" } else { " for a power of 0.8" };
+            format!("about {more} more {pairs}{power}")
         });
         let open: Vec<String> = why.into_iter().chain(more).collect();
         if open.is_empty() {

@@ -45,9 +45,14 @@ pub struct Sample {
     pub placement: usize,
 }
 
-/// Up to this many pairs all exchanges are tried; with more, a random sample of [`SAMPLED_FLIPS`].
-const MAX_EXHAUSTIVE_PAIRS: usize = 10;
+/// All exchanges are tried if they are no more than this (up to 10 pairs), and otherwise as many
+/// random ones.
 const SAMPLED_FLIPS: usize = 999;
+/// The same for the p-value of a difference that [`SAMPLED_FLIPS`] show clearly (all exchanges up
+/// to 17 pairs): a correction for a hundred figures multiplies it by a hundred.
+const CLEAR_FLIPS: usize = 99_999;
+/// Maximum p-value of a clear difference.
+const CLEAR_P: f64 = 0.01;
 /// Seed of the sample: equal repeats always give equal intervals.
 const SEED: u64 = 3;
 
@@ -182,28 +187,43 @@ pub(super) fn flips(a: &[Sample], b: &[Sample], level: ErrorLevel) -> Option<Est
 /// Returns `true` if the exact test rejects that B is A shifted by `shift`. It reads no more sums
 /// than that takes.
 fn is_refused(a: &[Sample], b: &[Sample], shift: f64, level: ErrorLevel) -> bool {
-    let (mut extreme, all) = extreme_sums(a, b, shift);
+    let (mut extreme, all) = extreme_sums(a, b, shift, SAMPLED_FLIPS);
     extreme.nth((level.share * all as f64) as usize).is_none()
 }
 
-/// Returns the two-sided p-value of a shift by exchanging A and B within pairs.
+/// Returns the two-sided p-value of a shift by exchanging A and B within pairs. Both stages must
+/// reject for a low p-value, so it is at most α in no more than α of the cases.
 pub(super) fn flips_p(a: &[Sample], b: &[Sample], shift: f64) -> f64 {
-    let (extreme, all) = extreme_sums(a, b, shift);
-    extreme.count() as f64 / all as f64
+    let p = |sampled: usize| {
+        let (extreme, all) = extreme_sums(a, b, shift, sampled);
+        extreme.count() as f64 / all as f64
+    };
+    let first = p(SAMPLED_FLIPS);
+    if first > CLEAR_P || are_few(a.len(), SAMPLED_FLIPS) { first } else { p(CLEAR_FLIPS) }
+}
+
+/// Returns `true` if so many pairs have no more exchanges than a sample.
+const fn are_few(pairs: usize, sampled: usize) -> bool {
+    pairs < 32 && 1 << (pairs - 1) <= sampled
 }
 
 /// Returns the sums of all exchanges that are as far from 0 as the observed one, and the number of
-/// exchanges.
-fn extreme_sums(a: &[Sample], b: &[Sample], shift: f64) -> (Box<dyn Iterator<Item = f64>>, usize) {
+/// exchanges. If they are many, they are `sampled` random ones and the observed one.
+fn extreme_sums(
+    a: &[Sample],
+    b: &[Sample],
+    shift: f64,
+    sampled: usize,
+) -> (Box<dyn Iterator<Item = f64>>, usize) {
     let scores = scores(a, b, shift);
     let found: f64 = scores.iter().sum::<f64>().abs() - 1e-9;
     let is_extreme = move |sum: &f64| sum.abs() >= found;
-    if scores.len() <= MAX_EXHAUSTIVE_PAIRS {
+    if are_few(scores.len(), sampled) {
         (Box::new(exhaustive_sums(scores).filter(is_extreme)), 1 << (a.len() - 1))
     } else {
         // The observed assignment is one of the possible ones.
-        let sums = std::iter::once(found + 2e-9).chain(sampled_sums(&scores).take(SAMPLED_FLIPS));
-        (Box::new(sums.filter(is_extreme)), SAMPLED_FLIPS + 1)
+        let sums = std::iter::once(found + 2e-9).chain(sampled_sums(&scores).take(sampled));
+        (Box::new(sums.filter(is_extreme)), sampled + 1)
     }
 }
 
@@ -325,6 +345,14 @@ mod tests {
         // 5 against 5 without overlap: 2 of 252 orders by chance, 0.8 %.
         assert!((0.005..0.02).contains(&ranks_p(&a, &b, 0.0)), "{}", ranks_p(&a, &b, 0.0));
         assert!(ranks_p(&a, &b, 11.0) > 0.5);
+    }
+
+    #[test]
+    fn clear_difference_has_p_value_below_a_thousandth() {
+        let steady = |ns: f64| side(&[ns; 20], &[]);
+        let found = flips_p(&steady(250.0), &steady(300.0), 0.0);
+        // By chance in 2 of 2^20.
+        assert!(found <= 5e-5, "{found}");
     }
 
     proptest! {

@@ -24,7 +24,7 @@ fn draw(noise: Noise, draws: &mut SeededRng) -> f64 {
     noise(normal(draws), -draws.next_unit().ln(), draws.next_unit())
 }
 
-fn normal(draws: &mut SeededRng) -> f64 {
+pub(super) fn normal(draws: &mut SeededRng) -> f64 {
     (-2.0 * draws.next_unit().ln()).sqrt() * (std::f64::consts::TAU * draws.next_unit()).cos()
 }
 

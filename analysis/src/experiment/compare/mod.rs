@@ -123,7 +123,10 @@ impl Comparison {
             measures.into_iter().flat_map(|measure| Percentile::ALL.map(|percentile| (measure, percentile)));
         let mut lines: Vec<ComparisonLine> =
             each.map(|(measure, percentile)| compare_figure(&pairing, measure, percentile)).collect();
-        correct_secondary(lines.iter_mut().filter(|line| !endpoint.is_of(line)));
+        correct_secondary(lines.iter_mut().map(|line| {
+            let is_declared = endpoint.is_of(line);
+            (line, is_declared)
+        }));
         Self {
             a: a.to_owned(),
             b: b.to_owned(),

@@ -189,7 +189,7 @@ impl IsolationCosts {
     /// The experiment varies what a bill does not have.
     pub fn from_runs(record: &ExperimentRuns) -> Result<Self, String> {
         let ((mut rows, growth), endpoint) = (rows::rows(record)?, rows::endpoint(record));
-        correct_secondary(rows.iter_mut().flat_map(|row| row.secondary_lines(&endpoint)));
+        correct_secondary(rows.iter_mut().flat_map(|row| row.family_lines(&endpoint)));
         let mut notes = sweep::notes(record);
         let contains: Option<Vec<LevelContains>> =
             record.figures.part(CONTAINS).map_err(|error| error.to_string())?;
@@ -227,12 +227,17 @@ impl IsolationCostRow {
     /// The variant of a row that repeats its reference.
     pub const AA_TEST: &'static str = "A/A";
 
-    /// Iterates over the figures that are not the endpoint, or that are one placement's alone.
-    fn secondary_lines(&mut self, endpoint: &Endpoint) -> impl Iterator<Item = &mut ComparisonLine> {
+    /// Iterates over the figures, and those that are one placement's alone; each with whether it is
+    /// of the endpoint.
+    fn family_lines(&mut self, endpoint: &Endpoint) -> impl Iterator<Item = (&mut ComparisonLine, bool)> {
         let of_placement = self.adds.iter_mut().filter(|cost| cost.floor_ns.is_some());
         let of_placement =
             of_placement.flat_map(|cost| std::iter::once(&mut cost.line).chain(&mut cost.further));
-        self.differences.iter_mut().filter(|line| !endpoint.is_of(line)).chain(of_placement)
+        let differences = self.differences.iter_mut().map(|line| {
+            let is_declared = endpoint.is_of(line);
+            (line, is_declared)
+        });
+        differences.chain(of_placement.map(|line| (line, false)))
     }
 
     /// Returns the isolation level, with the other settings that distinguish the row.

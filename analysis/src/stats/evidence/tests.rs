@@ -1,4 +1,6 @@
 use super::super::fixtures::run;
+use super::super::seeded_rng::SeededRng;
+use super::super::synthetic::normal;
 use super::super::{Percentile, RunOutline, compare_figure, pair_runs};
 use super::*;
 use crate::summary::Measure;
@@ -50,6 +52,42 @@ fn pairs_are_promised_only_where_they_mend() {
     // The clock's steps are wider than the margin: no number of pairs narrows them.
     let coarse = Evidence::from_repeats(&[100.0; 8], &[100.0; 8], 20.0);
     assert_eq!(coarse.describe(), "cannot tell: the clock's steps are too coarse for the margin");
+}
+
+#[test]
+fn promised_pairs_decide_with_power_of_four_fifths() {
+    // The normal distribution's quantiles, in two orders; B takes 15 % more.
+    let a = [-1.73, -1.15, -0.81, -0.55, -0.32, -0.10, 0.10, 0.32, 0.55, 0.81, 1.15, 1.73];
+    let b = [-0.81, 0.10, 1.15, -1.15, -0.10, 0.81, -0.32, 0.32, -0.55, -1.73, 0.55, 1.73];
+    let noisy = |value: f64| (0.3 * value).exp();
+    let planned = Evidence::from_repeats(&a.map(noisy), &b.map(|value| 1.15 * noisy(value)), 0.0);
+    let pairs = a.len() + planned.more_repeats.expect("a number of pairs");
+    assert!(planned.describe().ends_with("more pairs for a power of 0.8"), "{}", planned.describe());
+    let mut draws = SeededRng::new(61);
+    let mut side = |by: f64| (0..pairs).map(|_| by * noisy(normal(&mut draws))).collect::<Vec<f64>>();
+    let decided =
+        (0..100).filter(|_| Evidence::from_repeats(&side(1.0), &side(1.15), 0.0).is_known()).count();
+    assert!((70..=92).contains(&decided), "{decided} of 100 with {pairs} pairs");
+    // A secondary figure's correction would need more, by an unknown factor.
+    let line = evidence_line(8, 306.0);
+    assert!(line.evidence().more_repeats.is_some(), "{line:?}");
+    let secondary = ComparisonLine { is_secondary: true, ..line }.evidence();
+    assert_eq!((secondary.more_repeats, secondary.why.as_str()), (None, FAR_APART));
+}
+
+/// Returns a comparison that cannot tell.
+fn evidence_line(repeats: usize, ns: f64) -> ComparisonLine {
+    let wild = |ns: f64, turn: usize| -> Vec<RunOutline> {
+        let by = |repeat: usize| 1.0 + 0.02 * ((repeat * 5 + turn) % repeats) as f64;
+        (0..repeats)
+            .map(|repeat| renamed_to(turn, super::super::fixtures::run(repeat, ns * by(repeat))))
+            .collect()
+    };
+    compare_figure(&pair_runs(&wild(300.0, 0), &wild(ns, 3)), Measure::RtVenue, Percentile::P50)
+}
+
+fn renamed_to(side: usize, run: RunOutline) -> RunOutline {
+    RunOutline { run: format!("{}-{side}", run.run), ..run }
 }
 
 #[test]

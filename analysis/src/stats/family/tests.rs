@@ -57,7 +57,7 @@ fn secondary_figures_need_corrected_p_values() {
     let line = compare_figure(&pairing, Measure::RtVenue, Percentile::P50);
     assert_eq!(line.verdict, Verdict::Slower, "{line:?}");
     let mut lines = vec![line; 40];
-    correct_secondary(&mut lines);
+    correct_secondary(lines.iter_mut().map(|line| (line, false)));
     assert!(
         lines.iter().all(|line| line.is_secondary && line.verdict == Verdict::CannotTell),
         "{:?}",
@@ -65,6 +65,45 @@ fn secondary_figures_need_corrected_p_values() {
     );
     assert!(lines[0].evidence().describe().contains("Holm"), "{}", lines[0].evidence().describe());
     let corrected = lines.clone();
-    correct_secondary(&mut lines);
+    correct_secondary(lines.iter_mut().map(|line| (line, false)));
     assert_eq!(lines, corrected, "corrected once");
+}
+
+/// Returns the comparison of runs that take 1,000 ns, with ones that take this much, at a
+/// percentile.
+fn compared(pairs: usize, ns: f64, percentile: Percentile) -> ComparisonLine {
+    let a: Vec<RunOutline> = (0..pairs).map(|repeat| run(repeat, 1_000.0 + repeat as f64)).collect();
+    let b: Vec<RunOutline> = (0..pairs).map(|repeat| run(repeat, ns + (pairs - 1 - repeat) as f64)).collect();
+    let line = compare_figure(&pair_runs(&a, &b), Measure::RtVenue, Percentile::P50);
+    ComparisonLine { percentile, ..line }
+}
+
+#[test]
+fn clear_figures_are_shown_among_a_hundred() {
+    let mut lines = vec![compared(16, 1_500.0, Percentile::P50); 100];
+    correct_secondary(lines.iter_mut().map(|line| (line, false)));
+    assert!(lines.iter().all(|line| line.verdict == Verdict::Slower), "{:?}", lines[0]);
+}
+
+#[test]
+fn p999_is_tested_only_behind_its_p99() {
+    // Of 8 pairs the least p-value is 1 of 128: nothing is shown among seven figures and more.
+    let rows = |p99: f64| {
+        let row = [(Percentile::P99, p99), (Percentile::P999, 1_500.0)];
+        let rows = [row; 4].as_flattened().to_vec();
+        rows.into_iter().map(|(percentile, ns)| compared(8, ns, percentile)).collect::<Vec<_>>()
+    };
+    for (p99, is_shown, is_declared) in
+        [(1_500.0, true, false), (1_000.0, false, false), (1_500.0, true, true), (1_000.0, false, true)]
+    {
+        let mut lines = rows(p99);
+        let declared = |line: &ComparisonLine| is_declared && line.percentile == Percentile::P99;
+        correct_secondary(lines.iter_mut().map(|line| {
+            let is_declared = declared(line);
+            (line, is_declared)
+        }));
+        let p999 = lines.iter().filter(|line| line.percentile == Percentile::P999);
+        let shown = p999.filter(|line| line.verdict == Verdict::Slower).count();
+        assert_eq!(shown, if is_shown { 4 } else { 0 }, "{p99} {is_declared}: {:?}", lines[1]);
+    }
 }
