@@ -21,6 +21,7 @@ use crate::pin::{PinError, pin_to};
 use shm::sync::{AtomicU64, Ordering, spin_hint};
 use std::hint::black_box;
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 /// The default number of round trips of a core-to-core measurement. That is 2 ms between near
 /// cores, 6 to 10 ms between far ones. Five times as many, alternated with these between near
@@ -39,6 +40,9 @@ const MAX_WORK_ROUNDS: u32 = 4095;
 const BATCHES: u32 = 50;
 /// After this many polls the other thread probably does not run: yield (both may be on one core).
 const SPINS_BEFORE_YIELD: u32 = 20_000;
+/// A measurement ends after this time, with the round trips made so far: between busy cores each
+/// waits for a time slice of the scheduler, and all would take minutes.
+const MAX_TIME: Duration = Duration::from_millis(250);
 /// The value that ends the answering side: odd, and never reached by counting.
 const END: u64 = u64::MAX;
 
@@ -57,10 +61,18 @@ struct CacheLine(AtomicU64);
 /// Takes up to about 10 ms for [`DEFAULT_ROUNDS`].
 ///
 /// The same core twice is allowed and measures the cost of a context switch, which is thousands of
-/// times higher: use fewer rounds then.
-pub fn round_trip_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<f64, PinError> {
+/// times higher: use fewer rounds then. Between busy cores, or once `stop` returns `true`, the
+/// measurement is cut short.
+pub fn round_trip_ns(
+    core_a: u32,
+    core_b: u32,
+    rounds: u32,
+    stop: impl Fn() -> bool + Sync,
+) -> Result<f64, PinError> {
+    let began = Instant::now();
     let ask = |line: &AtomicU64| {
-        let round_trip = measure(line, rounds);
+        let is_over = || stop() || began.elapsed() > MAX_TIME;
+        let round_trip = median(batches(rounds, &is_over, |count| bounce(line, count, || {}, &is_over)));
         stop_answering(line);
         round_trip
     };
@@ -70,12 +82,19 @@ pub fn round_trip_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<f64, PinEr
 /// Measures the unsynchronized round trip in nanoseconds: each thread works for a pseudo-random
 /// time before it stores ([`PseudoRandomWork`]). Each side then measures its work alone, on its own
 /// core, since two cores may run at different frequencies; both are subtracted batch by batch.
-/// Takes about 10 ms for [`UNSYNCHRONIZED_ROUNDS`].
-pub fn unsynchronized_ns(core_a: u32, core_b: u32, rounds: u32) -> Result<f64, PinError> {
-    let alone = |mut work: PseudoRandomWork| batches(rounds, |count| each_ns(count, || work.run()));
+/// Takes about 10 ms for [`UNSYNCHRONIZED_ROUNDS`]. Is cut short as [`round_trip_ns`] is.
+pub fn unsynchronized_ns(
+    core_a: u32,
+    core_b: u32,
+    rounds: u32,
+    stop: impl Fn() -> bool + Sync,
+) -> Result<f64, PinError> {
+    let began = Instant::now();
+    let is_over = || stop() || began.elapsed() > MAX_TIME;
+    let alone = |mut work: PseudoRandomWork| batches(rounds, &is_over, |count| each_ns(count, || work.run()));
     let ask = |line: &AtomicU64| {
         let mut work = PseudoRandomWork::for_asker();
-        let trips = batches(rounds, |count| bounce(line, count, || work.run()));
+        let trips = batches(rounds, &is_over, |count| bounce(line, count, || work.run(), &is_over));
         stop_answering(line);
         (trips, alone(PseudoRandomWork::for_asker()))
     };
@@ -149,13 +168,16 @@ fn with_pinned_pair<A: Send, B: Send>(
 /// Measures round trips from the thread that starts them, in nanoseconds. [`answer`] runs on
 /// another.
 pub fn measure(line: &AtomicU64, rounds: u32) -> f64 {
-    median(batches(rounds, |count| bounce(line, count, || {})))
+    median(batches(rounds, &|| false, |count| bounce(line, count, || {}, &|| false)))
 }
 
-/// Runs the batches of `rounds` round trips and returns the result of each.
-fn batches(rounds: u32, mut batch: impl FnMut(u32) -> f64) -> Vec<f64> {
+/// Runs the batches of `rounds` round trips, at least one, until `is_over`. Returns the result of
+/// each.
+fn batches(rounds: u32, is_over: &dyn Fn() -> bool, mut batch: impl FnMut(u32) -> f64) -> Vec<f64> {
     let count = BATCHES.min(rounds.max(1));
-    (0..count).map(|_| batch((rounds / count).max(1))).collect()
+    let mut made = vec![batch((rounds / count).max(1))];
+    made.extend((1..count).take_while(|_| !is_over()).map(|_| batch((rounds / count).max(1))));
+    made
 }
 
 fn each_ns(count: u32, mut operation: impl FnMut()) -> f64 {
@@ -166,18 +188,24 @@ fn each_ns(count: u32, mut operation: impl FnMut()) -> f64 {
     (Monotonic.now() - start) as f64 / f64::from(count)
 }
 
-/// Runs one batch of round trips, with `work` before each. Returns the nanoseconds per round trip.
+/// Runs one batch of round trips, with `work` before each. Returns the nanoseconds per round trip,
+/// of those begun if `is_over` ends the batch.
 #[inline(always)]
-fn bounce(line: &AtomicU64, rounds: u32, mut work: impl FnMut()) -> f64 {
+fn bounce(line: &AtomicU64, rounds: u32, mut work: impl FnMut(), is_over: &dyn Fn() -> bool) -> f64 {
     // Relaxed: our own turn, the word changes only when we change it.
-    let mut turn = line.load(Ordering::Relaxed);
-    each_ns(rounds, || {
+    let first = line.load(Ordering::Relaxed);
+    let end = first + 2 * u64::from(rounds);
+    let (mut turn, start) = (first, Monotonic.now());
+    while turn < end {
         work();
         // Release and Acquire, below and in `answer_after`: what a ring needs to carry a message.
         line.store(turn + 1, Ordering::Release);
         turn += 2;
-        wait(|| line.load(Ordering::Acquire) == turn);
-    })
+        if !wait_unless(|| line.load(Ordering::Acquire) == turn, is_over) {
+            break;
+        }
+    }
+    (Monotonic.now() - start) as f64 / ((turn - first) / 2).max(1) as f64
 }
 
 /// Answers round trips on the other core until [`stop_answering`]. The word must be zero at the
@@ -206,23 +234,43 @@ fn answer_after(line: &AtomicU64, mut work: impl FnMut()) {
 
 /// Stops the answering thread and waits until it has returned; then the word can be reused.
 pub fn stop_answering(line: &AtomicU64) {
-    line.store(END, Ordering::Release);
-    wait(|| line.load(Ordering::Acquire) == 0);
+    loop {
+        line.store(END, Ordering::Release);
+        let mut left = END;
+        wait(|| {
+            left = line.load(Ordering::Acquire);
+            left != END
+        });
+        // The answer to a round trip that was cut short may have replaced the end mark.
+        if left == 0 {
+            return;
+        }
+    }
 }
 
 /// Polls until `done` returns `true`, with the CPU's pause hint. The floor and the rings compared
 /// with it wait in this way.
 #[inline(always)]
-pub fn wait(mut done: impl FnMut() -> bool) {
+pub fn wait(done: impl FnMut() -> bool) {
+    wait_unless(done, &|| false);
+}
+
+/// Polls as [`wait`] does, until `done` or, where the other thread probably does not run,
+/// `is_over`. Returns `true` if `done` ended it.
+#[inline(always)]
+fn wait_unless(mut done: impl FnMut() -> bool, is_over: &dyn Fn() -> bool) -> bool {
     let mut spins = 0;
     while !done() {
         spins += 1;
-        if spins > SPINS_BEFORE_YIELD {
-            std::thread::yield_now();
-        } else {
+        if spins <= SPINS_BEFORE_YIELD {
             spin_hint();
+        } else if is_over() {
+            return false;
+        } else {
+            std::thread::yield_now();
         }
     }
+    true
 }
 
 #[cfg(test)]
@@ -249,7 +297,7 @@ mod tests {
         let (mut asked, mut answered) = (0, 0);
         std::thread::scope(|scope| {
             scope.spawn(|| answer_after(&line, || answered += 1));
-            bounce(&line, 7, || asked += 1);
+            bounce(&line, 7, || asked += 1, &|| false);
             stop_answering(&line);
         });
         assert_eq!((asked, answered), (7, 7), "no work for the end mark");
@@ -277,10 +325,43 @@ mod tests {
     fn forbidden_core_is_refused() {
         let core = allowed_cores()[0];
         for (a, b) in [(core, 1 << 20), (1 << 20, core)] {
-            for refused in [round_trip_ns(a, b, 10), unsynchronized_ns(a, b, 10)] {
+            for refused in [round_trip_ns(a, b, 10, || false), unsynchronized_ns(a, b, 10, || false)] {
                 assert!(matches!(refused, Err(PinError::NotAllowed { core: 0x10_0000, .. })));
             }
         }
+    }
+
+    #[test]
+    fn late_answer_does_not_hold_up_the_end() {
+        let (line, stop) = (AtomicU64::new(0), AtomicU64::new(0));
+        std::thread::scope(|scope| {
+            let asker = scope.spawn(|| {
+                bounce(&line, 1000, || {}, &|| stop.load(Ordering::Relaxed) == 1);
+                stop.store(2, Ordering::Relaxed);
+                stop_answering(&line);
+            });
+            wait(|| line.load(Ordering::Acquire) == 1);
+            stop.store(1, Ordering::Relaxed);
+            wait(|| stop.load(Ordering::Relaxed) == 2 && line.load(Ordering::Acquire) == END);
+            // The answer to the round trip that was cut short replaces the end mark.
+            line.store(2, Ordering::Release);
+            answer(&line);
+            asker.join().unwrap();
+        });
+        assert_eq!(line.load(Ordering::Relaxed), 0);
+    }
+
+    /// One core for both sides: without a limit, two million context switches each.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri pins nothing")]
+    fn long_or_stopped_measurement_is_cut_short() {
+        let core = allowed_cores()[0];
+        let began = Instant::now();
+        for stop in [true, false] {
+            assert!(round_trip_ns(core, core, 1 << 20, || stop).unwrap() > 0.0);
+            unsynchronized_ns(core, core, 1 << 20, || stop).unwrap();
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
     }
 
     #[test]
@@ -289,8 +370,8 @@ mod tests {
         let cores = allowed_cores();
         let (first, last) = (cores[0], cores[cores.len() - 1]);
         for (a, b) in [(first, last), (first, first)] {
-            assert!(round_trip_ns(a, b, 20).unwrap() > 0.0);
-            unsynchronized_ns(a, b, 20).unwrap();
+            assert!(round_trip_ns(a, b, 20, || false).unwrap() > 0.0);
+            unsynchronized_ns(a, b, 20, || false).unwrap();
         }
     }
 }

@@ -83,28 +83,47 @@ pub fn with_maker<T>(record: &Experiment, work: impl FnOnce(&mut RunMaker<'_>) -
         interruption: Interruption::Discard,
     };
     work(&mut |settings: &Settings| -> Result<MeasuredRun> {
-        // Ctrl-C while the logs are merged is seen by the next run, which then does not begin: this
-        // one is whole.
+        // Ctrl-C while the logs are merged: the next run does not begin, and this one is whole.
         let finished = run::run(&planner::resolve(settings, &machine)?, &machine, &how)?;
         let extra = extra_figures(record.kind, settings, &finished);
         Ok(MeasuredRun { extra, ..finished.into() })
     })
 }
 
+/// Returns the number of runs of the repeats that were asked for and are not planned yet: they
+/// follow as far as the time limit allows.
+fn later_runs(record: &Experiment) -> u32 {
+    let later = record.asked_repeats.saturating_sub(record.repeats);
+    record.time_limit_s.map_or(0, |_| later.saturating_mul(record.settings().len() as u32))
+}
+
+/// Adds the `later` runs of an experiment with a time limit to the missing runs and their time.
+fn with_later_runs((missing, time): (u32, Duration), later: u32, limit: Option<Duration>) -> (u32, Duration) {
+    let all = missing.saturating_add(later);
+    let whole = time.mul_f64(f64::from(all) / f64::from(missing.max(1)));
+    (all, limit.map_or(whole, |limit| whole.min(limit.max(time))))
+}
+
 /// Makes the missing runs of an experiment, and shows their progress unless `quiet`. `pace` is that
-/// of its earlier runs, and of all afterwards.
+/// of its earlier runs, and of all afterwards. Before the first run, a busy machine's `slowdown`
+/// lengthens the expected time.
 pub fn measure_missing(
     record: &mut Experiment,
     folder: &Path,
     quiet: bool,
     pace: &mut Pace,
+    slowdown: f64,
 ) -> Result<MeasureEnd> {
     let expected = expected_time(record, &crate::host::machine());
+    let expected = expected.map(|(missing, time)| (missing, time.mul_f64(slowdown)));
     let measured = expected.and_then(|(missing, _)| Some((missing, pace.time_for(missing)?)));
-    let (is_more, expected) = (measured.is_some(), measured.or(expected));
+    let is_more = measured.is_some();
+    let limit = record.time_limit_s.map(Duration::from_secs);
+    let later = if is_more { 0 } else { later_runs(record) };
+    let expected = measured.or(expected.map(|missing| with_later_runs(missing, later, limit)));
     let announced = expected.map_or(Duration::ZERO, |(_, time)| time);
     let bar = SweepProgress::new(!quiet, total_runs(record));
-    let mut bar = if quiet { bar } else { bar.correcting(*pace, announced) };
+    let mut bar = if quiet { bar } else { bar.correcting(*pace, announced, later, limit) };
     let said = expected.and_then(|expected| announcement(record, expected, is_more));
     if let Some(said) = said.filter(|_| !quiet) {
         bar.print_line(&said);
@@ -183,6 +202,25 @@ mod tests {
         assert_eq!(said(8, false), None);
         assert!(said(48, false).is_some_and(|said| said.starts_with("4 runs, about 48 seconds")));
         assert!(said(8, true).is_some_and(|said| said.starts_with("4 more runs for lost pairs, about")));
+    }
+
+    /// A regression: a bill announced its first five repeats of up to fifteen.
+    #[test]
+    fn announced_time_includes_later_repeats() {
+        let machine = crate::host::fake::plain(2).machine();
+        let record = new_record(Kind::Bill, &SweepRequest::default(), 5, machine, &Common::default());
+        let mut record = Experiment { repeats: 5, asked_repeats: 15, time_limit_s: Some(300), ..record };
+        let setting = |name: &str| Setting { name: name.into(), ..Setting::default() };
+        record.plan_rows(&["thread", "process"].map(setting));
+        let later = later_runs(&record);
+        let whole = |seconds| {
+            let limit = record.time_limit_s.map(Duration::from_secs);
+            let (runs, time) = with_later_runs((10, Duration::from_secs(seconds)), later, limit);
+            (runs, time.as_secs())
+        };
+        assert_eq!([whole(20), whole(200), whole(400)], [(30, 60), (30, 300), (30, 400)]);
+        let unlimited = Experiment { time_limit_s: None, ..record };
+        assert_eq!(later_runs(&unlimited), 0, "lost pairs are announced when they are replaced");
     }
 
     #[test]

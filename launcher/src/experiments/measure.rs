@@ -1,5 +1,7 @@
 //! Runs the missing runs of a sweep, and saves after each.
 
+use super::busy::{self, GIVEN_UP, Load};
+use super::launch::shorten;
 use super::progress::SweepProgress;
 use crate::config::{CONFIG_FILE, Settings};
 use crate::runtime::run::{FinishedRun, Interrupted};
@@ -19,6 +21,8 @@ pub enum MeasureEnd {
     Complete,
     /// Ctrl-C: the rest is for `--resume`.
     Interrupted,
+    /// A busy machine leaves the answer open: the rest is not made.
+    GivenUp,
 }
 
 /// A run made for an experiment: its folder, outcome and figures.
@@ -57,6 +61,18 @@ pub fn measure(
     make: &mut RunMaker<'_>,
     bar: &mut SweepProgress,
 ) -> Result<MeasureEnd> {
+    measure_at_load(record, folder, make, bar, &Load::sample)
+}
+
+/// Makes the missing runs as [`measure`] does, at a load that is sampled for a number of CPUs.
+pub(super) fn measure_at_load(
+    record: &mut Experiment,
+    folder: &Path,
+    make: &mut RunMaker<'_>,
+    bar: &mut SweepProgress,
+    load: &dyn Fn(u32) -> Option<Load>,
+) -> Result<MeasureEnd> {
+    record.notes.retain(|note| !note.starts_with(GIVEN_UP));
     let todo: Vec<usize> =
         (0..record.rows.len()).filter(|at| is_missing(record, &record.rows[*at])).collect();
     let all = record.rows.len();
@@ -70,6 +86,15 @@ pub fn measure(
         bar.end();
         (record.rows[at].folder, record.rows[at].figures) = (name, made.figures());
         record.save(folder).with_context(|| resume_hint(record.kind, folder))?;
+        let repeat = record.rows[at].repeat;
+        let is_whole = record.rows.iter().all(|row| row.repeat != repeat || row.is_made());
+        let sample = || load(record.machine.cores_online);
+        if let Some(why) = is_whole.then(|| busy::hopeless(record, sample)).flatten() {
+            shorten(record);
+            record.notes.push(why);
+            record.save(folder)?;
+            return Ok(MeasureEnd::GivenUp);
+        }
     }
     record.state = ExperimentState::Complete;
     record.save(folder)?;

@@ -14,6 +14,7 @@
 mod benchmark;
 pub mod bill;
 pub mod board;
+mod busy;
 pub mod compare;
 pub mod contain;
 pub mod disturb;
@@ -38,11 +39,13 @@ use crate::config::{Common, Settings, UsageError};
 use crate::host::Machine;
 use crate::output::complain;
 use crate::runtime::run::FinishedRun;
+use crate::runtime::signals::Signals;
 use crate::saved_results;
 use analysis::document::Document;
 use analysis::experiment::{Experiment, Figures, Kind};
 use analysis::record::RunRecord;
-use anyhow::Result;
+use anyhow::{Context, Result};
+use busy::Load;
 use clap::Args;
 use lab::LabFlags;
 use launch::measure_missing;
@@ -76,14 +79,22 @@ fn measure_and_publish(mut record: Experiment, folder: &Path, common: &Common) -
 /// Makes the missing runs of an experiment, and those that replace lost pairs. Warns first of what
 /// its plan shows already.
 fn measure_experiment(record: &mut Experiment, folder: &Path, json: bool) -> Result<MeasureEnd> {
-    forecast::warnings(record).iter().for_each(|warning| complain(&format!("warning: {warning}")));
+    // A signal before the first run ends an experiment as one during a run does.
+    let _signals = Signals::catch().context("cannot catch Ctrl-C")?;
+    let load = Load::sample(record.machine.cores_online);
+    let warnings = forecast::warnings(record).into_iter().chain(load.and_then(|load| load.warning(record)));
+    warnings.for_each(|warning| complain(&format!("warning: {warning}")));
     let say = |line: &str| {
         // Measure even if the line cannot be printed.
         let _ = if json { Ok(()) } else { writeln!(crate::output::stdout(), "{line}") };
     };
     let mut pace = Pace::default();
-    let measure = |record: &mut Experiment| measure_missing(record, folder, json, &mut pace);
+    let slowdown = load.map_or(1.0, Load::slowdown);
+    let measure = |record: &mut Experiment| measure_missing(record, folder, json, &mut pace, slowdown);
     let ended = pairs::measure_pairs(record, measure, say)?;
+    if let Some(why) = record.notes.last().filter(|_| ended == MeasureEnd::GivenUp) {
+        complain(&format!("{}: {why}", record.kind));
+    }
     contain::add_cost(record);
     Ok(ended)
 }

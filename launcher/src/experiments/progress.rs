@@ -55,20 +55,39 @@ pub struct SweepProgress {
     /// Time from the begin to the end, as it was announced last; `None`: nothing is announced.
     announced: Option<Duration>,
     pace: Pace,
+    /// Runs that follow after those of this progress line.
+    later: u32,
+    /// The longest that all may take.
+    limit: Option<Duration>,
 }
 
 impl SweepProgress {
     pub fn new(wanted: bool, total: usize) -> Self {
         let bar = progress_line(wanted, Some(total as u64), "{spinner} {pos}/{len} {prefix} · {wide_msg}");
         let now = Instant::now();
-        Self { bar, began: now, run_began: now, announced: None, pace: Pace::default() }
+        Self {
+            bar,
+            began: now,
+            run_began: now,
+            announced: None,
+            pace: Pace::default(),
+            later: 0,
+            limit: None,
+        }
     }
 
     /// Continues with the pace of the experiment's earlier runs, and corrects the announced time
-    /// where that turns out wrong.
+    /// where that turns out wrong. `later` runs follow if `limit` allows.
     #[must_use]
-    pub fn correcting(self, pace: Pace, announced: Duration) -> Self {
-        Self { announced: Some(announced), pace, ..self }
+    pub fn correcting(self, pace: Pace, announced: Duration, later: u32, limit: Option<Duration>) -> Self {
+        Self { announced: Some(announced), pace, later, limit, ..self }
+    }
+
+    /// Returns the time for `left` runs and those that follow.
+    fn time_left(&self, left: u32) -> Option<Duration> {
+        let (these, all) = (self.pace.time_for(left)?, self.pace.time_for(left.saturating_add(self.later))?);
+        let limit = self.limit.map(|limit| limit.saturating_sub(self.began.elapsed()));
+        Some(limit.map_or(all, |limit| all.min(limit.max(these))))
     }
 
     /// Shows that a run begins; `left` runs are still to be made, this one included. Announces the
@@ -76,7 +95,7 @@ impl SweepProgress {
     pub fn begin(&mut self, name: &str, done: usize, left: usize) {
         self.run_began = Instant::now();
         self.bar.set_position(done as u64);
-        let time_left = self.pace.time_for(left as u32);
+        let time_left = self.time_left(left as u32);
         let shown = time_left.map(|time| format!("{} left", HumanDuration(time)));
         self.bar.set_prefix(shown.unwrap_or_else(|| "time left unknown yet".into()));
         self.bar.set_message(single_line(name));
@@ -85,6 +104,7 @@ impl SweepProgress {
         if needs_correction(announced, elapsed + time_left) {
             self.announced = Some(elapsed + time_left);
             let [elapsed, time_left] = [elapsed, time_left].map(HumanDuration);
+            let left = left + self.later as usize;
             self.print_line(&format!(
                 "{done} runs are done after {elapsed}: about {time_left} left for {left}"
             ));
@@ -127,6 +147,16 @@ mod tests {
         assert_eq!(pace.time_for(16), None, "nothing was measured");
         [s(2), s(4), s(30)].into_iter().for_each(|time| pace.record(time));
         assert_eq!((pace.time_for(16), pace.time_for(0)), (Some(s(192)), Some(s(0))));
+    }
+
+    #[test]
+    fn time_left_includes_later_runs_within_limit() {
+        let mut pace = Pace::default();
+        pace.record(s(3));
+        let with = |limit| SweepProgress::new(false, 0).correcting(pace, s(0), 20, limit).time_left(10);
+        assert_eq!([with(None), with(Some(s(3)))], [Some(s(90)), Some(s(30))]);
+        let limited = with(Some(s(60))).unwrap();
+        assert!(limited > s(30) && limited <= s(60), "{limited:?}");
     }
 
     #[test]

@@ -89,10 +89,10 @@ pub fn exit_code(ended: MeasureEnd, interrupted: &str, failures: &[String], made
             complain(&format!("interrupted: {interrupted}"));
             crate::runtime::signals::exit_code()
         }
-        (MeasureEnd::Complete, [first, ..]) => {
+        (MeasureEnd::Complete | MeasureEnd::GivenUp, [first, ..]) => {
             complain(&format!("error: {} of {made} runs failed, the first: {first}", failures.len()));
             ExitCode::FAILURE
         }
-        (MeasureEnd::Complete, []) => ExitCode::SUCCESS,
+        (MeasureEnd::Complete | MeasureEnd::GivenUp, []) => ExitCode::SUCCESS,
     }
 }

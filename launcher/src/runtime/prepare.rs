@@ -11,7 +11,7 @@ use crate::runtime::memory_check;
 use crate::runtime::realtime;
 use crate::runtime::resources;
 use crate::runtime::run_id::RunId;
-use crate::runtime::signals::Signals;
+use crate::runtime::signals::{self, Signals};
 use analysis::record::{Build, ClockCalibration, CoreToCoreRtt, InputRecord, RunOutcome, RunRecord};
 use anyhow::{Context, Result, anyhow, bail};
 use exchange::book_file;
@@ -42,6 +42,13 @@ pub struct Presentation<'a> {
     pub start_timeout: Duration,
     pub signals: &'a Signals,
     pub interruption: Interruption,
+}
+
+impl Presentation<'_> {
+    /// Returns `true` if a termination signal came and discards the run, however it ended.
+    pub fn is_discarded(&self) -> bool {
+        self.interruption == Interruption::Discard && signals::is_end_requested()
+    }
 }
 
 /// What the first termination signal does to a run. A second one always ends it at once.
@@ -110,7 +117,9 @@ pub fn prepare(
     memory_check::check(&plan, machine, &MemoryFacts::read(), memory::raise_lock_limit)?;
     check_shm_space(&plan, machine)?;
     let cores = floor_cores(&plan);
-    let before_ns = cores.map(|(a, b)| floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)).transpose()?;
+    let stop = signals::is_end_requested;
+    let before_ns =
+        cores.map(|(a, b)| floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS, stop)).transpose()?;
     let read_ns = clock::read_cost_ns(&source);
     std::thread::sleep(CALIBRATION.saturating_sub(calibrated_since.elapsed()));
     let start_pair = ClockPair::read(&source);

@@ -8,8 +8,10 @@ use crate::runtime::progress::complain;
 use crate::runtime::reaper;
 use crate::runtime::resources;
 use crate::runtime::setup::Segments;
+use crate::runtime::stages::Interrupted;
 use crate::runtime::standbys::Standbys;
 use crate::runtime::stuck::{RunOwner, ShutdownTimeout};
+use crate::runtime::supervisor::INTERRUPTED_GRACE;
 use crate::runtime::supervisor::actions::ExitTime;
 use crate::runtime::supervisor::restart_policy::Backoff;
 use analysis::record::ProcessExit;
@@ -167,6 +169,7 @@ impl Processes {
 
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
         for (index, planned) in segments.plan.processes.iter().enumerate() {
+            Interrupted::check()?;
             if segments.plan.is_spare(planned) {
                 self.all.push(None);
                 continue;
@@ -324,8 +327,10 @@ impl Processes {
         own.chain(self.standbys.pids()).collect()
     }
 
-    /// Gives the run's processes time to exit, then kills and reaps the rest.
-    pub fn end_roles(&mut self, time: ExitTime) {
+    /// Gives the run's processes time to exit, then kills and reaps the rest. Once `is_hurried`, at
+    /// most the time that an interrupted run has.
+    pub fn end_roles(&mut self, time: ExitTime, mut is_hurried: impl FnMut() -> bool) {
+        let mut can_shorten = matches!(time, ExitTime::Extended(_));
         self.standbys.end();
         let told = Instant::now();
         let mut timeout = match time {
@@ -335,6 +340,9 @@ impl Processes {
         while !self.running_pids().is_empty() && !timeout.is_over(&self.running_pids()) {
             if self.wait(None, Duration::from_millis(20)).is_err() {
                 break;
+            }
+            if can_shorten && is_hurried() {
+                (timeout, can_shorten) = (ShutdownTimeout::fixed(INTERRUPTED_GRACE), false);
             }
         }
         let after = told.elapsed();

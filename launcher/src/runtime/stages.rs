@@ -19,9 +19,10 @@ use crate::runtime::folder::{self, RunFolder};
 use crate::runtime::gather::{self, UnsavedLogs};
 use crate::runtime::lost_memory;
 use crate::runtime::own_binaries::OwnBinaries;
-use crate::runtime::prepare::{Interruption, Prepared, Presentation, check_disk, prepare};
+use crate::runtime::prepare::{Prepared, Presentation, check_disk, prepare};
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Segments;
+use crate::runtime::signals;
 use crate::runtime::spawn::Processes;
 use crate::runtime::supervise::supervise;
 use crate::runtime::tapes;
@@ -55,6 +56,13 @@ pub struct FinishedRun {
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("interrupted: nothing was measured")]
 pub struct Interrupted;
+
+impl Interrupted {
+    /// Returns an error if a termination signal came: what has not begun does not begin.
+    pub fn check() -> Result<(), Self> {
+        if signals::is_end_requested() { Err(Self) } else { Ok(()) }
+    }
+}
 
 /// The error that a process failed before the barrier opened.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -116,12 +124,15 @@ impl<'a> PreparedRun<'a> {
         how: &'a Presentation<'a>,
         progress: &'a Progress,
     ) -> Result<Self> {
+        // The signal may have come in an earlier run, which ended or failed without it.
+        Interrupted::check()?;
         let began = SystemTime::now();
         progress.phase("set-up", 0);
         let Prepared { schedule, start_pair, mut record } =
             prepare(resolved, machine, how.weaker_sandbox, began)?;
         record.warnings.extend(active::conflicting_runs(&record.plan));
         progress.clear();
+        Interrupted::check()?;
         if !how.quiet {
             let shown = resolved.spanning(schedule.window_ns());
             let plan = planner::show(&record.plan, &shown, machine, &record.warnings);
@@ -142,6 +153,7 @@ impl<'a> PreparedRun<'a> {
         how: &'a Presentation<'a>,
         progress: &'a Progress,
     ) -> Result<Self> {
+        Interrupted::check()?;
         let Prepared { schedule, start_pair, mut record } = prepared;
         record.warnings.extend(active::conflicting_runs(&record.plan));
         let folder = RunFolder::create(out, &record.plan, SystemTime::now())?;
@@ -187,15 +199,16 @@ impl<'a> ArmedRun<'a> {
     /// an [`EndedRun`] with a failed outcome, not an error.
     pub fn play(mut self) -> Result<EndedRun<'a>> {
         let RunContext { how, progress, record, folder, .. } = &mut self.context;
-        self.processes = supervise(&self.segments, self.processes, how, progress, record, folder)?;
+        let supervised = supervise(&self.segments, self.processes, how, progress, record, folder);
+        if how.is_discarded() {
+            return Err(Interrupted.into());
+        }
+        self.processes = supervised?;
         if record.clock.start_ticks == 0 {
             return Err(match lost_memory::name_lost_memory(&self.segments, record.outcome.clone()) {
                 RunOutcome::Failed { process, pid, what } => FailedAtStart { process, pid, what }.into(),
                 RunOutcome::Interrupted | RunOutcome::Complete => Interrupted.into(),
             });
-        }
-        if how.interruption == Interruption::Discard && record.outcome == RunOutcome::Interrupted {
-            return Err(Interrupted.into());
         }
         Ok(EndedRun(self))
     }
@@ -251,9 +264,10 @@ impl SavedRun<'_> {
     }
 
     /// Calibrates the clock over the whole run, measures the core-to-core round trips after it, and
-    /// saves its record. Returns the record and its folder.
+    /// saves its record. Returns the record and its folder. A signal that discards the run cuts the
+    /// measurement short.
     pub fn record(self) -> Result<(PathBuf, RunRecord)> {
-        let RunContext { start_pair, mut record, folder, .. } = self.context;
+        let RunContext { how, start_pair, mut record, folder, .. } = self.context;
         let folder = folder.path.clone();
         let ns_per_tick = ClockPair::read(&record.plan.clock).ns_per_tick_since(&start_pair);
         record.clock.drift_ppm = (ns_per_tick / record.clock.ns_per_tick - 1.0) * 1e6;
@@ -266,6 +280,9 @@ impl SavedRun<'_> {
             )
         }));
         let recorded = record.save(&folder);
+        if how.is_discarded() {
+            return Err(Interrupted.into());
+        }
         self.saved?;
         recorded.with_context(|| kept(&folder))?;
         Ok((folder, record))
@@ -278,8 +295,9 @@ fn kept(folder: &Path) -> String {
 
 fn measure_floor_after(rtt: &mut CoreToCoreRtt) -> Result<(), PinError> {
     if let Some((a, b)) = rtt.cores {
-        rtt.after_ns = Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS)?);
-        rtt.unsynchronized_ns = Some(floor::unsynchronized_ns(a, b, floor::UNSYNCHRONIZED_ROUNDS)?);
+        let stop = signals::is_end_requested;
+        rtt.after_ns = Some(floor::round_trip_ns(a, b, floor::DEFAULT_ROUNDS, stop)?);
+        rtt.unsynchronized_ns = Some(floor::unsynchronized_ns(a, b, floor::UNSYNCHRONIZED_ROUNDS, stop)?);
     }
     Ok(())
 }

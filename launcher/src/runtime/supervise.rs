@@ -53,6 +53,8 @@ struct SupervisedRun<'a> {
     proven_dead: Vec<bool>,
     failed_starts: Vec<Option<String>>,
     signals: &'a Signals,
+    /// Number of termination signals that end the run at once.
+    max_requests: usize,
     observed: Observations,
     command_lock: CommandLockWatch,
     journal_locks: JournalLockWatch<'a>,
@@ -109,6 +111,7 @@ pub fn supervise(
         proven_dead: plan.processes.iter().map(|process| plan.is_spare(process)).collect(),
         failed_starts: vec![None; plan.processes.len()],
         signals: how.signals,
+        max_requests: limits.max_requests,
         observed: Observations::default(),
         command_lock: CommandLockWatch::new(plan),
         journal_locks: JournalLockWatch::new(&segments.journal_locks),
@@ -363,7 +366,13 @@ impl SupervisedRun<'_> {
             Action::SetKind(process, kind) => self.processes.set_kind(process, kind),
             Action::KeepStandby(process) => self.processes.keep_standby(segments, process),
             Action::Complain(said) => complain(&said),
-            Action::EndProcesses(time) => self.processes.end_roles(time),
+            Action::EndProcesses(time) => {
+                let (requests, max) = (&mut self.observed.termination_requests, self.max_requests);
+                self.processes.end_roles(time, || {
+                    *requests = requests.saturating_add(self.signals.take_requests());
+                    *requests >= max
+                });
+            }
             Action::End(outcome) => self.outcome = Some(outcome),
             Action::SetRunState(_)
             | Action::Fence(..)

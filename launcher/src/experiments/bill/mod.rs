@@ -86,7 +86,7 @@ pub fn run(flags: &BillFlags) -> Result<ExitCode> {
     };
     let ended = measure_experiment(&mut record, &folder, flags.common.json)?;
     let shown = match ended {
-        MeasureEnd::Complete => bill_of(&mut record, contained.as_ref())?,
+        MeasureEnd::Complete | MeasureEnd::GivenUp => bill_of(&mut record, contained.as_ref())?,
         MeasureEnd::Interrupted => record.answer(&folder)?,
     };
     record.save(&folder)?;

@@ -5,6 +5,7 @@
 //! ([`shm::ring::intent`]). `spsc-mux` needs none: no other end waits for an unfinished push of a
 //! producer.
 
+use crate::runtime::signals::is_end_requested;
 use analysis::experiment::ProtectionCost;
 use protocol::wire::MESSAGE_WORDS;
 use shm::memory::Region;
@@ -38,10 +39,14 @@ fn sample<const PROTECTED: bool>() -> f64 {
     (Monotonic.now() - start) as f64 / COUNT as f64
 }
 
-/// Measures an `array-queue` ring with and without crash protection, alternated A B A B.
-pub fn measure() -> ProtectionCost {
+/// Measures an `array-queue` ring with and without crash protection, alternated A B A B. Returns
+/// `None` if a termination signal came.
+pub fn measure() -> Option<ProtectionCost> {
     let (mut bare, mut protected, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..SAMPLES {
+        if is_end_requested() {
+            return None;
+        }
         let (without, with) = (sample::<false>(), sample::<true>());
         bare.push(without);
         protected.push(with);
@@ -51,5 +56,5 @@ pub fn measure() -> ProtectionCost {
     let ratio = median(&ratios);
     ratios.sort_by(f64::total_cmp);
     let ratio_middle = Some((ratios[SAMPLES / 4], ratios[SAMPLES - 1 - SAMPLES / 4]));
-    ProtectionCost { bare_ns: median(&bare), protected_ns: median(&protected), ratio, ratio_middle }
+    Some(ProtectionCost { bare_ns: median(&bare), protected_ns: median(&protected), ratio, ratio_middle })
 }

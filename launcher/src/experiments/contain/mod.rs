@@ -146,8 +146,11 @@ pub(super) fn outcome(settings: &Settings, run: &FinishedRun) -> Option<FaultOut
 
 /// Adds the cost of crash protection, measured now, to a complete containment table.
 pub(super) fn add_cost(record: &mut Experiment) {
-    if record.kind == Kind::Contain && record.state == ExperimentState::Complete {
-        record.figures.insert(ProtectionCost::NAME, &cost::measure());
+    if record.kind == Kind::Contain
+        && record.state == ExperimentState::Complete
+        && let Some(cost) = cost::measure()
+    {
+        record.figures.insert(ProtectionCost::NAME, &cost);
     }
 }
 

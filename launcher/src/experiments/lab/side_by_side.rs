@@ -5,8 +5,7 @@
 
 use crate::experiments::measure::MeasureEnd;
 use crate::experiments::progress::SweepProgress;
-use crate::runtime::prepare::Interruption;
-use crate::runtime::signals::Signals;
+use crate::runtime::signals::{Signals, is_end_requested};
 use analysis::experiment::{Lab, LabCell, LabRun};
 use analysis::numbers::counted;
 use anyhow::{Context, Result, anyhow};
@@ -136,7 +135,7 @@ pub(super) fn make_runs(
             running.0.push(started.context("cannot start a run next to others")?);
         }
         process::wait_readable(&[signals.as_fd()], PAUSE)?;
-        if signals.take_requests() >= Interruption::Discard.max_signals() {
+        if is_end_requested() {
             return Ok(MeasureEnd::Interrupted);
         }
         let mut index = 0;

@@ -14,7 +14,7 @@ impl SurveyRun {
     /// Measures the round trip of a cache line between all pairs of cores. If the time is too short
     /// for all, between evenly chosen ones.
     pub(super) fn make_cores(&mut self) -> Result<Option<String>> {
-        let until = self.until;
+        let (until, stop) = (self.until, signals::is_end_requested);
         let allowed = &self.machine.cores_allowed;
         if allowed.len() < 2 {
             bail!("two cores are needed, and this process may use {}", allowed.len());
@@ -32,8 +32,8 @@ impl SurveyRun {
             matrix.pairs.push(CorePair {
                 a,
                 b,
-                synchronized_ns: round_trip_ns(a, b, DEFAULT_ROUNDS)?,
-                unsynchronized_ns: unsynchronized_ns(a, b, UNSYNCHRONIZED_ROUNDS)?,
+                synchronized_ns: round_trip_ns(a, b, DEFAULT_ROUNDS, stop)?,
+                unsynchronized_ns: unsynchronized_ns(a, b, UNSYNCHRONIZED_ROUNDS, stop)?,
             });
         }
         let (made, all) = (matrix.pairs.len(), allowed.len());

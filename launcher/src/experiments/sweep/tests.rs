@@ -1,9 +1,10 @@
 //! Sweeps with made-up runs: order, seeds, saving, going on, failing; and what their tables say.
 
 use crate::config::{Common, Settings};
+use crate::experiments::busy::Load;
 use crate::experiments::flags::{SweepRequest, read_values};
 use crate::experiments::launch::shorten;
-use crate::experiments::measure::{MeasureEnd, MeasuredRun, RunMaker, measure};
+use crate::experiments::measure::{MeasureEnd, MeasuredRun, RunMaker, measure, measure_at_load};
 use crate::experiments::points;
 use crate::experiments::progress::SweepProgress;
 use crate::experiments::record::{new_record, read};
@@ -12,7 +13,8 @@ use crate::host::fake;
 use crate::runtime::run::Interrupted;
 use analysis::document::Document;
 use analysis::experiment::{
-    ALL, Axis, Experiment, ExperimentRuns, ExperimentState, Figures, Kind, RateSearch, SearchLimits, sweep,
+    ALL, Axis, Experiment, ExperimentRuns, ExperimentState, Figures, Kind, RateSearch, SearchLimits, Setting,
+    sweep,
 };
 use analysis::record::RunOutcome;
 use analysis::report::grid::Grid;
@@ -358,4 +360,28 @@ fn one_stall_does_not_mislead_a_search_that_repeats() {
     assert!((95_000.0..=100_000.0).contains(&highest.unwrap()), "{highest:?} in {runs} runs");
     // The broken variant: one run a rate. The lowest rate is lost, and with it everything.
     assert_eq!(found_with_a_stall(1), (None, 1));
+}
+
+#[test]
+fn bill_given_up_keeps_its_whole_repeats() {
+    for (is_busy, ended, repeats) in [(true, MeasureEnd::GivenUp, 2), (false, MeasureEnd::Complete, 5)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bill = Experiment { kind: Kind::Bill, ..record(&LEVELS, 5) };
+        let mut settings = bill.settings();
+        let first = settings[0].clone();
+        settings.push(Setting { name: format!("{} A/A", first.name), is_aa_test: true, ..first });
+        bill.plan_rows(&settings);
+        let mut number = 0;
+        let mut make = |settings: &Settings| {
+            number += 1;
+            let noisy = fixtures::run(number, 1_000.0 * 100f64.powi(number as i32 % 3));
+            Ok(MeasuredRun { outline: noisy, ..made(settings) })
+        };
+        let load = |cpus| Some(Load::with_runnable(if is_busy { 9.0 } else { 0.1 }, cpus));
+        let found = measure_at_load(&mut bill, folder.path(), &mut make, &mut bar(), &load).unwrap();
+        assert_eq!((found, bill.state), (ended, ExperimentState::Complete));
+        assert_eq!((bill.repeats, bill.rows.len()), (repeats, 3 * repeats as usize));
+        assert_eq!(bill.notes.iter().any(|note| note.starts_with("given up after 2 of 5")), is_busy);
+        assert_eq!(read(folder.path()).unwrap().notes, bill.notes, "it is saved");
+    }
 }

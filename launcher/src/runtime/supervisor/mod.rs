@@ -52,6 +52,8 @@ use protocol::status::ThreadState;
 use stall_exemptions::StarvedProcesses;
 use std::time::Duration;
 
+/// Maximum time for the roles of an interrupted run to exit, whatever they wait for.
+pub const INTERRUPTED_GRACE: Duration = Duration::from_secs(2);
 /// Maximum length of the extended drain of an interrupted run, in limits.
 const INTERRUPTED_STRETCH: u64 = 2;
 
@@ -92,7 +94,7 @@ impl SupervisionLimits {
             silence: Duration::from_secs(10),
             quiet: Duration::from_secs(5),
             grace: Duration::from_secs(5),
-            interrupted_grace: Duration::from_secs(2),
+            interrupted_grace: INTERRUPTED_GRACE,
             idle: Duration::from_millis(20),
             exit_wait: Duration::from_millis(200),
             kill: Duration::from_secs(30),

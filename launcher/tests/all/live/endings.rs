@@ -2,7 +2,12 @@
 //! processes.
 
 use super::programs::Program;
-use crate::common::{Launcher, Running, command, document, entries, newest_process, proc, signal, wait_for};
+use crate::common::{
+    Launcher, Running, command, concurrently, document, entries, newest_process, proc, run_processes, signal,
+    wait_for,
+};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 /// Bound after the signal that discards a run.
@@ -60,4 +65,108 @@ fn spinning_program_delays_end_by_bounded_time() {
         assert_eq!(summary["outcome"]["ended"], "interrupted");
         assert!(summary["orders"]["sent"].as_u64() > Some(0), "what was measured is kept");
     }
+}
+
+/// A program that takes a core until this is dropped.
+struct BusyLoop(Child);
+
+impl BusyLoop {
+    fn start() -> Self {
+        Self(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap())
+    }
+}
+
+impl Drop for BusyLoop {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// A phase of an experiment in which it gets a signal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    /// Before its first run: clock and cores are measured.
+    Preparing,
+    /// The first process was started.
+    Starting,
+    Running,
+    /// The processes of the first run have ended: logs, cores, figures.
+    Ending,
+}
+
+/// Returns the records of runs in the folders below `folder`.
+fn run_records(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let (folders, files): (Vec<_>, Vec<_>) = entries.partition(|path| path.is_dir());
+    let own = files.into_iter().filter(|path| path.ends_with("run.json"));
+    own.chain(folders.iter().flat_map(|folder| run_records(folder))).collect()
+}
+
+fn catches_signals(pid: u32) -> bool {
+    let status = proc(pid, "status");
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or_default();
+    // SIGINT is signal 2.
+    u64::from_str_radix(caught.trim(), 16).is_ok_and(|mask| mask & 2 != 0)
+}
+
+fn is_reached(phase: Phase, launcher: u32, out: &Path) -> bool {
+    let processes = || run_processes(launcher);
+    let is_role = |(_, line): &(u32, String)| !line.contains(" role reaper ");
+    match phase {
+        Phase::Preparing => !entries(out).is_empty() && catches_signals(launcher),
+        Phase::Starting => !processes().is_empty(),
+        Phase::Running => !run_records(out).is_empty(),
+        Phase::Ending => !run_records(out).is_empty() && !processes().iter().any(is_role),
+    }
+}
+
+#[test]
+fn experiments_end_in_each_phase_on_busy_machine() {
+    const SETTINGS: &str = "--isolation process --strategies 2 --idle spin --orders 2000";
+    const CONTAIN: &str = "contain --technique spsc-mux,array-queue";
+    const COMPARE: &str = "compare --a technique=spsc-mux --b technique=channel --repeats 50";
+    const SWEEP: &str = "sweep --technique spsc-mux,channel --repeats 50";
+    const FAILING: &str =
+        "contain --technique spsc-mux,array-queue,channel,linked --isolation thread --fault segv;kill;abort";
+    const LAB: &str = "lab --runs 300 --events 200";
+    let cases = [
+        (CONTAIN, Phase::Preparing, "INT"),
+        (CONTAIN, Phase::Starting, "TERM"),
+        (CONTAIN, Phase::Running, "INT"),
+        (CONTAIN, Phase::Ending, "TERM"),
+        (FAILING, Phase::Running, "INT"),
+        (FAILING, Phase::Ending, "INT"),
+        (COMPARE, Phase::Preparing, "TERM"),
+        (COMPARE, Phase::Ending, "INT"),
+        (SWEEP, Phase::Starting, "INT"),
+        (SWEEP, Phase::Running, "TERM"),
+        ("bill --technique spsc-mux --repeats 50", Phase::Ending, "INT"),
+        ("disturb --technique spsc-mux --repeats 50", Phase::Preparing, "INT"),
+        ("survey", Phase::Preparing, "TERM"),
+        ("survey", Phase::Running, "INT"),
+        (LAB, Phase::Preparing, "INT"),
+        (LAB, Phase::Ending, "TERM"),
+        ("board", Phase::Running, "INT"),
+    ];
+    let _busy = [BusyLoop::start(), BusyLoop::start()];
+    concurrently(2, &cases, |(experiment, phase, name)| {
+        let is_benchmark = ["survey", "lab", "board"].iter().any(|kind| experiment.starts_with(kind));
+        let settings = if is_benchmark || *experiment == FAILING { "" } else { SETTINGS };
+        let out = tempfile::tempdir().unwrap();
+        let running =
+            Running::spawn(&mut command(&format!("{experiment} {settings} --out {}", out.path().display())));
+        let is_there = || running.has_ended() || is_reached(*phase, running.pid(), out.path());
+        wait_for(experiment, || is_there().then_some(()));
+        let code = if *name == "INT" { 130 } else { 143 };
+        assert_eq!(ends_within(AT_ONCE, running, name), Some(code), "{experiment}: {phase:?}");
+        if !is_benchmark {
+            let folder = entries(out.path()).remove(0);
+            assert_eq!(
+                document(&folder, "experiment.json")["state"],
+                "interrupted",
+                "{experiment}: {phase:?}"
+            );
+        }
+    });
 }
