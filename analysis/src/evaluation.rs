@@ -1,15 +1,15 @@
 //! Merges, checks and summarizes a saved run in one call.
 
-use crate::document::{Document, write_atomically};
 use crate::hlog::{self, HLOG_FILE};
 use crate::html;
 use crate::merge;
-use crate::record::RunRecord;
 use crate::report;
 use crate::summary::{self, Figures, Summary, summarize};
 use crate::tail::Tail;
 use crate::timeline::Timeline;
 use anyhow::Result;
+use record::document::{Document, write_atomically};
+use record::run::RunRecord;
 use std::path::Path;
 
 /// Number of slowest orders that are saved individually.

@@ -3,10 +3,10 @@
 //! A run has its verdict from its summary. An experiment has it from its runs. Benchmarks without
 //! runs of the engine (lab, board) have it from the machine and the cores that they used.
 
-use crate::cpu_list;
-use crate::machine::Machine;
-use crate::numbers::{counted, plain, plural};
 use protocol::plan::{Idle, Plan, Role, ThreadPlan};
+use record::cpu_list;
+use record::machine::Machine;
+use record::numbers::{counted, plain, plural};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

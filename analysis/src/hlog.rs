@@ -7,7 +7,6 @@
 //! HdrHistogram's.
 
 use crate::merge::MergedRun;
-use crate::record::RunRecord;
 use crate::summary::figures::to_ns;
 use crate::summary::{Figures, Measure, ns_per_tick};
 use base64::Engine;
@@ -17,6 +16,7 @@ use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, IntervalLogWriterError, LogEntry, Tag,
 };
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
+use record::run::RunRecord;
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;

@@ -4,10 +4,6 @@
 
 mod cause;
 mod chart;
-pub mod cpu_list;
-pub mod cpu_shortage;
-pub mod document;
-pub mod escape;
 pub mod evaluation;
 pub mod experiment;
 pub mod fitness;
@@ -15,13 +11,8 @@ mod grouping;
 pub mod hlog;
 pub mod html;
 pub mod inspect;
-pub mod kernel;
-pub mod logfile;
-pub mod machine;
 pub mod merge;
-pub mod numbers;
 mod radix_select;
-pub mod record;
 pub mod report;
 pub mod spacing;
 pub mod stats;
@@ -29,4 +20,10 @@ pub mod summary;
 pub mod table;
 pub mod tail;
 pub mod timeline;
-pub mod units;
+
+/// Returns what a file of the tests holds: an answer, or a document of an earlier version.
+#[cfg(test)]
+pub(crate) fn fixture<T: serde::de::DeserializeOwned>(file: &str) -> T {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats").join(file);
+    serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap()
+}

@@ -1,11 +1,11 @@
 //! The spacing of a recorded flow's rows, instrument by instrument: how much time a consumer has
 //! for each before the next one comes.
 
-use crate::document::answer_json;
-use crate::numbers::{count, counted, duration};
 use crate::table::{Grid, GridRow};
 use hdrhistogram::Histogram;
 use protocol::index::VenueIndex;
+use record::document::answer_json;
+use record::numbers::{count, counted, duration};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -7,8 +7,6 @@ use crate::host::locks;
 use crate::runtime::active::{RunLife, active_runs, runs};
 use crate::runtime::run_id::RunId;
 use crate::saved_results::{self, RUNS};
-use analysis::document::Document;
-use analysis::record::RunRecord;
 use anyhow::{Context, Result, bail};
 use protocol::commands::{
     self, ANSWERS_SEGMENT, COMMANDS_SEGMENT, Command, CommandAnswer, CommandAnswers, CommandEntry,
@@ -20,6 +18,8 @@ use protocol::plan::{Plan, Role};
 use protocol::segments::{bell_segment, open_control, thread_segment};
 use protocol::status::{self, LOG_OFFSET, ThreadState};
 use protocol::supervision::{self, Incarnation, REPAIRS, REPAIRS_WORDS, Repairs};
+use record::document::Document;
+use record::run::RunRecord;
 use shm::bell::Doorbell;
 use shm::memory::header::run_hash;
 use shm::memory::{Header, ReadOnlyWords, Region, SegmentKind, open_safely};

@@ -1,7 +1,7 @@
 //! Standard output whose reader may close it early (`launcher run | head`): the run continues, and
 //! its exit code still reports how it ended.
 
-use analysis::escape::{PrintableWriter, printable};
+use record::escape::{PrintableWriter, printable};
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};
 use std::path::Path;
 

@@ -3,8 +3,8 @@
 use super::plot::Unit;
 use super::scale::Scale;
 use super::svg::{Frame, line, text};
-use crate::numbers::count;
 use maud::{Markup, html};
+use record::numbers::count;
 
 /// Unit of an axis of durations.
 pub const DURATION: Unit = Unit::Duration;

@@ -1,10 +1,10 @@
 //! Draws latency by percentile, as HdrHistogram's plots do: each further nine takes equal space.
 
 use super::plot::{DataSeries, Plot, PlotAxis, Unit};
-use crate::numbers::duration;
 use crate::summary::Distribution;
 use hdrhistogram::Histogram;
 use maud::Markup;
+use record::numbers::duration;
 
 /// Points a decade of 1/(1 − p): the steps between them are smaller than a pixel or two.
 const POINTS_PER_DECADE: f64 = 40.0;

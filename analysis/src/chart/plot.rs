@@ -3,8 +3,8 @@
 //! A [`Plot`] is rendered as a `figure` that holds its data as JSON. Without scripts the figure
 //! shows the description, and the tables next to it have the figures.
 
-use crate::escape::single_line;
 use maud::{Markup, PreEscaped, html};
+use record::escape::single_line;
 use serde::Serialize;
 use serde_json::Value;
 

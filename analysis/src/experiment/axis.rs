@@ -5,9 +5,9 @@
 
 use crate::chart::axis;
 use crate::chart::plot::Unit;
-use crate::numbers::plain;
 use crate::stats::RunOutline;
-use crate::units::{Bytes, Count, Nanos};
+use record::numbers::plain;
+use record::units::{Bytes, Count, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// What the rest of the code asks about an axis.

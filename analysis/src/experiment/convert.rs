@@ -9,8 +9,8 @@ use super::{
     ComparedSettings, Comparisons, Containments, Experiment, FaultOutcome, Figures, Kind, SearchLimits,
     Survey,
 };
-use crate::document::{DocumentError, DocumentFault};
 use crate::stats::RunOutline;
+use record::document::{DocumentError, DocumentFault};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -42,7 +42,7 @@ pub(super) fn read(folder: &Path) -> Option<Result<Experiment, DocumentError>> {
     let path = folder.join(file);
     let fail = |fault, why: String| {
         let name = path.display();
-        DocumentError::new(fault, &path, format!("{name}: {}", crate::escape::single_line(&why)))
+        DocumentError::new(fault, &path, format!("{name}: {}", record::escape::single_line(&why)))
     };
     let damaged = |error: serde_json::Error| {
         let remedy = "fetch it from a copy, or measure again: the runs' own folders are whole";

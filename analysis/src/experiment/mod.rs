@@ -33,6 +33,7 @@ pub mod survey;
 pub mod sweep;
 mod time_unit;
 
+pub use self::record::{ComparedSettings, Experiment, ExperimentState, Row, Setting};
 pub use axis::{Axis, AxisRecord};
 pub use board::{
     BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardSlice, BoardThreshold, BoardUsage,
@@ -53,7 +54,6 @@ pub use kind::Kind;
 pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
 pub use order::{ordered_rows, turns};
 pub use picture::ComparedPoint;
-pub use record::{ComparedSettings, Experiment, ExperimentState, Row, Setting};
 pub use report::{ALL, ExperimentReport};
 pub(crate) use report::{FILES, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts, with_figures};
 pub use rows_csv::rows_csv;
@@ -61,9 +61,9 @@ pub use runs::{ExperimentRuns, Point, RunEntry, too_few_repeats};
 pub use search::{NextStep, RateSearch, RateStep, SearchLimits};
 pub use survey::{CheckState, CoreMatrix, CorePair, MachineCheck, PartRecord, Recovery, Survey, SurveyPart};
 
-use crate::document::{self, Document, DocumentError, DocumentFault};
-use crate::escape::single_line;
 use crate::summary::Measure;
+use ::record::document::{self, Document, DocumentError, DocumentFault};
+use ::record::escape::single_line;
 use std::path::Path;
 
 /// Returns the report of the experiment in a folder. `None` if the folder has none.

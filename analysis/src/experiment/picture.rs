@@ -8,10 +8,10 @@ use crate::chart::axis;
 use crate::chart::scale::Scale;
 use crate::chart::svg::{self, Frame, WIDTH, coordinate, line, text};
 use crate::grouping::distinct;
-use crate::numbers::{counted, duration};
 use crate::stats::{ComparisonLine, Estimate, Verdict};
 use maud::{Markup, html};
 use protocol::plan::Isolation;
+use record::numbers::{counted, duration};
 use serde::{Deserialize, Serialize};
 
 const STYLE: &str = include_str!("picture.css");

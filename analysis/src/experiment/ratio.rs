@@ -2,9 +2,9 @@
 
 use super::time_unit::TimeUnit;
 use crate::chart::interval_plot::IntervalRow;
-use crate::numbers::plain;
 use crate::stats::{self, ComparisonLine, Evidence, Percentile, Spread, Verdict};
 use crate::summary::Measure;
+use record::numbers::plain;
 
 /// The legend of [`format_evidence`], for the note below a table.
 pub(super) const MARKS: &str =

@@ -4,8 +4,8 @@
 //! their runs are made. Everything else that an experiment shows is a query over its rows.
 
 use super::{Axis, AxisRecord, Endpoint, Figures, Kind, SettingTexts};
-use crate::machine::Machine;
 use crate::stats::RunOutline;
+use record::machine::Machine;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use shm::process::start_time;

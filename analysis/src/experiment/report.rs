@@ -4,13 +4,13 @@
 //! and charts ([`crate::chart`]). The launcher prints and saves it, `html::experiment_page` makes
 //! the page.
 
-use crate::cpu_list;
-use crate::document::{SaveError, write_atomically};
-use crate::escape::markdown as escaped;
 use crate::fitness::Fitness;
-use crate::machine::Machine;
 use crate::table::grid::{Grid, GridRow, wrap_indented, wrap_list_item};
 use maud::{Markup, html};
+use record::cpu_list;
+use record::document::{SaveError, write_atomically};
+use record::escape::markdown as escaped;
+use record::machine::Machine;
 use std::path::Path;
 
 /// The report of an experiment: its answer, tables, charts and notes.

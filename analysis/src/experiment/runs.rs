@@ -2,10 +2,10 @@
 
 use super::{Axis, AxisRecord, Experiment, ExperimentState, Row, Setting, SettingTexts};
 use crate::fitness::Fitness;
-use crate::numbers::{counted, duration};
 use crate::stats::{MIN_PAIRS, RunOutline, Spread, median};
 use crate::summary::Measure;
 use protocol::plan::{Isolation, IsolationLevels};
+use record::numbers::{counted, duration};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 

@@ -12,12 +12,12 @@ use super::sweep::{notes, report_frame};
 use super::{ALL, Answer, Experiment, ExperimentReport, Figures, KindEntry, PAGE, ReportSection, Row};
 use crate::chart::axis;
 use crate::chart::xy_plot::{self, PlotSeries, line_class};
-use crate::document::Document;
 use crate::fitness::Fitness;
-use crate::numbers::{duration, duration_or_dash, plain};
 use crate::stats::Spread;
 use crate::table::Grid;
 use maud::Markup;
+use record::document::Document;
+use record::numbers::{duration, duration_or_dash, plain};
 use serde::{Deserialize, Serialize};
 
 /// The entry of `launcher sweep --find-max-rate`.
@@ -301,7 +301,7 @@ fn chart(sweep: &ExperimentRuns, search: &Search) -> Option<Markup> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::fixture;
+    use crate::fixture;
     use proptest::prelude::*;
 
     fn step(rate_per_s: f64, held: bool) -> RateStep {

@@ -1,7 +1,7 @@
 //! One unit for all durations of a table.
 
-use crate::numbers::{count, plain};
 use crate::stats::Estimate;
+use record::numbers::{count, plain};
 
 /// The unit of all durations in a table, chosen by the largest of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

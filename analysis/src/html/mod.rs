@@ -31,14 +31,14 @@ mod timeline_plot;
 pub use experiment_page::experiment_page;
 pub use order_path::order_path;
 
-use crate::document::{Document, write_user_path};
 use crate::experiment;
 use crate::hlog::{self, HLOG_FILE};
-use crate::record::RunRecord;
 use crate::summary::Summary;
 use crate::tail::Tail;
 use crate::timeline::Timeline;
 use anyhow::{Result, bail};
+use record::document::{Document, write_user_path};
+use record::run::RunRecord;
 use run_page::SavedRun;
 use std::path::Path;
 

@@ -4,11 +4,11 @@
 use super::page::table;
 use super::timeline_plot::{TIME, time_axis};
 use crate::chart::plot::{DataSeries, Plot, PlotAxis, SeriesKind, Unit};
-use crate::kernel::{CoreAccount, KernelAccount};
 use crate::report::units::{count, counted, duration, duration_or_dash, plural, short};
 use crate::table::{Column, Grid};
 use crate::tail::{MachineNoise, NoiseSlice, ThreadNoise};
 use maud::{Markup, html};
+use record::kernel::{CoreAccount, KernelAccount};
 
 /// The maximum number of threads that are drawn: those with most time in gaps.
 const MAX_STRIPS: usize = 12;

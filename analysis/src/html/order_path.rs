@@ -8,11 +8,11 @@ use crate::chart::axis;
 use crate::chart::scale::Scale;
 use crate::chart::svg::{self, Frame, WIDTH, coordinate, text, text_width};
 use crate::fitness::{FIT, UNFIT};
-use crate::numbers::{count, duration, plain};
 use crate::summary::{PercentileBreakdown, Summary};
 use maud::{Markup, html};
 use protocol::flow::Stage;
 use protocol::plan::Isolation;
+use record::numbers::{count, duration, plain};
 
 /// The longest text that is taken from a run, in characters.
 const TEXT_LEN_MAX: usize = 60;

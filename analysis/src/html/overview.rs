@@ -1,7 +1,6 @@
 //! The verdict, settings and main figures at the top of a run's page.
 
 use super::page::{fact_columns, folded_reasons, table};
-use crate::cpu_list;
 use crate::experiment::machine_facts;
 use crate::report::units::{count, counted, duration, duration_or_dash, percent, plain};
 use crate::report::{result_fields, setup_fields};
@@ -9,6 +8,7 @@ use crate::summary::{Distribution, Summary};
 use crate::table::Grid;
 use maud::{Markup, html};
 use protocol::plan::{Role, ThreadPlan, Trading};
+use record::cpu_list;
 use std::collections::BTreeSet;
 
 /// Formats the verdict on the run's latencies, with its reasons, as HTML.

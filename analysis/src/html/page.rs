@@ -3,10 +3,10 @@
 //! A page with plots holds the script that draws them: uPlot (`vendor/`) and `plot.js`. Its policy
 //! allows this script alone, by its hash.
 
-use crate::escape::printable;
-use crate::numbers::counted;
 use crate::table::Grid;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use record::escape::printable;
+use record::numbers::counted;
 
 const STYLE: &str = include_str!("style.css");
 const PLOT_STYLE: &str = include_str!("vendor/uPlot.min.css");

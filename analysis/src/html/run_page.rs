@@ -3,7 +3,6 @@
 use super::page::{page, section, table};
 use super::{noise_plot, overview, stage_bars, tail_bars, timeline_plot};
 use crate::chart::percentile_plot::{self, PercentileLine};
-use crate::numbers::counted;
 use crate::report;
 use crate::summary::{Measure, Summary};
 use crate::tail::Tail;
@@ -11,6 +10,7 @@ use crate::timeline::Timeline;
 use hdrhistogram::Histogram;
 use maud::{Markup, html};
 use protocol::flow::Stage;
+use record::numbers::counted;
 
 const MAX_ROWS: usize = 50;
 

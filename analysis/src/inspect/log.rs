@@ -3,11 +3,11 @@
 use super::time::LogTimebase;
 use super::truncation::MergedCounts;
 use super::{Format, Options, no_such_order, print_lines};
-use crate::logfile::{EXTENSION, LogError, LogReader};
 use crate::report::units::{count, counted};
 use anyhow::bail;
 use protocol::stamps::{Gap, LinkEnd, Point, Record, TopOfBookWritten};
 use protocol::status::StatusField;
+use record::logfile::{EXTENSION, LogError, LogReader};
 use serde::Serialize;
 use shm::memory::header::Header;
 use std::collections::VecDeque;

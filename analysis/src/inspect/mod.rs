@@ -10,9 +10,9 @@ mod time;
 mod truncation;
 mod worst;
 
-use crate::escape::single_line;
 use anyhow::{Context, Result, anyhow, bail};
 use protocol::wire::OrderId;
+use record::escape::single_line;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 

@@ -2,10 +2,7 @@
 
 use super::time::{LogTimebase, signed};
 use super::{Format, check_no_problems, no_such_order, print_json, print_lines};
-use crate::document::Document;
-use crate::logfile::LogReader;
 use crate::merge::{OrderEnd, bit, folder, order_name};
-use crate::record::{Incident, RunRecord};
 use crate::report::export::write_csv;
 use crate::report::grid::wrap_indented;
 use crate::summary::Measure;
@@ -16,6 +13,9 @@ use protocol::plan::{Plan, Role};
 use protocol::stamps::{Point, Record, TopOfBookWritten};
 use protocol::status::StatusField;
 use protocol::wire::{OrderId, Report};
+use record::document::Document;
+use record::logfile::LogReader;
+use record::run::{Incident, RunRecord};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! Converts ticks to times with the calibration in `run.json`, if it exists.
 
-use crate::document::Document;
-use crate::record::RunRecord;
 use crate::report::units::duration;
 use crate::summary::ns_per_tick;
+use record::document::Document;
+use record::run::RunRecord;
 use shm::memory::header::run_hash;
 use std::path::Path;
 

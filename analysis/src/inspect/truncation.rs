@@ -1,9 +1,9 @@
 //! Detection of logs that were truncated between two records: each record is valid, only the end is
 //! missing.
 
-use crate::document::Document;
 use crate::summary::Summary;
 use protocol::status::{StatusField, ThreadState, ThreadStatus};
+use record::document::Document;
 use std::path::Path;
 
 /// Roles whose own threads log no checksums: exchanges, and the ends of benchmarks.

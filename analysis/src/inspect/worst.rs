@@ -2,10 +2,7 @@
 //! each of the worst orders.
 
 use super::{Format, print_json, print_lines};
-use crate::document::Document;
 use crate::merge::merge;
-use crate::numbers::{count, duration, percent};
-use crate::record::RunRecord;
 use crate::report::export::write_table;
 use crate::report::grid::wrap_indented;
 use crate::report::width;
@@ -13,6 +10,9 @@ use crate::table::{Column, Grid};
 use crate::tail::{Cause, ExplainedOrder, NanosByCause, Tail, TailShare};
 use protocol::index::StrategyIndex;
 use protocol::plan::IsolationLevels;
+use record::document::Document;
+use record::numbers::{count, duration, percent};
+use record::run::RunRecord;
 use std::io::{self, Write};
 use std::path::Path;
 

@@ -4,12 +4,12 @@ use super::deaths::Deaths;
 use super::further_reports::FurtherReports;
 use super::row::{OrderRow, bit};
 use super::switches::KillSwitches;
-use crate::record::{RunOutcome, RunRecord};
 use protocol::flow::points_mask;
 use protocol::plan::{Pacing, Role};
 use protocol::reject::Reject;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
+use record::run::{RunOutcome, RunRecord};
 
 pub(super) struct CheckContext<'a> {
     pub record: &'a RunRecord,

@@ -5,14 +5,14 @@ use super::context::CheckContext;
 use super::row::OrderRow;
 use super::table::OrderTable;
 use super::violation::{Findings, ViolationKind};
-use crate::numbers::counted;
-use crate::record::{Addition, Incident, RunRecord};
 use protocol::index::StrategyIndex;
 use protocol::labels::{PROTOCOL_ERRORS, StrategyCounter};
 use protocol::plan::{Fault, FaultKind, FaultTarget, Isolation, Role, ThreadPlan};
 use protocol::stamps::Point;
 use protocol::status::{StatusField, ThreadState};
 use protocol::supervision::ProtocolViolation;
+use record::numbers::counted;
+use record::run::{Addition, Incident, RunRecord};
 
 /// Checks the counters of every trusted thread against its stamps. The counters of a strategy
 /// restart with each incarnation, so they are compared with the stamps of the last one.

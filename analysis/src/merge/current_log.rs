@@ -6,10 +6,10 @@
 
 use super::row::bit;
 use super::violation::{Findings, ViolationKind, Violations, order_name};
-use crate::numbers::duration;
 use protocol::gaps::MAX_GAPS;
 use protocol::index::StrategyIndex;
 use protocol::stamps::{Gap, Point, Record};
+use record::numbers::duration;
 
 /// The points whose times never decrease within a log.
 const ORDERED: u64 = {

@@ -16,10 +16,10 @@
 //! first record that no correct strategy writes; in the sandbox, where strategies may be hostile,
 //! also from the first one that contradicts the engine. Figures of other strategies are unaffected.
 
-use crate::record::{Outage, RunOutcome, RunRecord};
 use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Fault, FaultKind, FaultTarget, Isolation, IsolationLevels, Role, ThreadPlan};
 use protocol::wire::MAX_EPOCH;
+use record::run::{Outage, RunOutcome, RunRecord};
 
 /// The deaths in a run, and which logs of dead or hostile strategies are trusted.
 #[derive(Debug)]

@@ -9,10 +9,10 @@ use super::context::CheckContext;
 use super::row::{ExchangeStamps, OrderRow, bit};
 use super::table::{OrderTable, Partition};
 use super::violation::{Findings, ViolationKind, order_name};
-use crate::logfile::file_name;
 use protocol::index::GatewayIndex;
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
+use record::logfile::file_name;
 
 impl CheckContext<'_> {
     /// Returns the thread of the order's exchange; `None` if its venue is not an exchange or no

@@ -1,7 +1,7 @@
 //! Opens the logs of a run from its folder or from memory.
 
-use crate::logfile::{LogError, LogReader, file_name};
 use protocol::plan::Plan;
+use record::logfile::{LogError, LogReader, file_name};
 use std::fs::File;
 use std::io;
 use std::path::Path;

@@ -19,13 +19,13 @@ use super::row::{OrderRow, STRATEGY_POINTS, bit};
 use super::switches::KillSwitches;
 use super::table::{MissingRow, OrderTable, PartitionBounds};
 use super::violation::{Findings, ViolationKind, order_name};
-use crate::logfile::file_name;
 use protocol::flow::{REPORT_PATH, points_mask};
 use protocol::gaps::MAX_SLEEPS;
 use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::{HandOff, LinkEnd, Point, Record};
 use protocol::wire::Report;
+use record::logfile::file_name;
 
 /// Number of distinct rejection codes that the order table can hold.
 pub(super) const MAX_REASONS: usize = 128;

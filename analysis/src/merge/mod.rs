@@ -36,10 +36,6 @@ pub use switches::KillActivation;
 pub use thread_log::ThreadLog;
 pub use violation::{Violation, ViolationKind, order_name};
 
-use crate::document::Document;
-use crate::logfile::{LogError, LogFault, RECORDS_AT};
-use crate::numbers::counted;
-use crate::record::{RunOutcome, RunRecord};
 use check::CheckTotals;
 use context::CheckContext;
 use deaths::Deaths;
@@ -50,6 +46,10 @@ use protocol::reject::Reject;
 use protocol::stamps::{Point, RECORD_BYTES};
 use protocol::status::StatusField;
 use protocol::wire::OrderId;
+use record::document::Document;
+use record::logfile::{LogError, LogFault, RECORDS_AT};
+use record::numbers::counted;
+use record::run::{RunOutcome, RunRecord};
 use table::PartitionBounds;
 use thiserror::Error;
 use violation::{Findings, Violations};
@@ -299,7 +299,7 @@ fn disturbing(plan: &Plan) -> Vec<StrategyIndex> {
 }
 
 fn warm_up_end(record: &RunRecord) -> u64 {
-    let ticks = record.input.window_ns as f64 * WARM_UP / crate::record::ns_per_tick(record);
+    let ticks = record.input.window_ns as f64 * WARM_UP / record::run::ns_per_tick(record);
     // Saturates. A run without a window (closed pacing) has no warm-up.
     if ticks > 0.0 { record.clock.start_ticks.saturating_add(ticks as u64) } else { 0 }
 }

@@ -2,8 +2,8 @@
 
 use super::tables::measures;
 use super::{result_fields, sections};
-use crate::escape::markdown as escaped;
 use crate::summary::{Summary, TradingSummary};
+use record::escape::markdown as escaped;
 use serde::Serialize;
 use std::io::{self, Write};
 

@@ -2,11 +2,11 @@
 
 use super::tables::PERCENTILES;
 use super::units::{count, counted, duration_or_dash as time, short};
-use crate::cpu_shortage::CpuShortage;
-use crate::escape::single_line;
 use crate::summary::{Containment, Distribution, IncidentSummary, Summary, worst};
 use crate::table::{Column, Grid};
 use protocol::index::StrategyIndex;
+use record::cpu_shortage::CpuShortage;
+use record::escape::single_line;
 
 const MAX_CAUSE_WIDTH: usize = 30;
 

@@ -11,7 +11,7 @@ pub mod tables;
 mod text;
 mod trading;
 mod venues;
-pub use crate::numbers as units;
+pub use record::numbers as units;
 
 pub use crate::table::grid;
 pub use crate::table::{DEFAULT_WIDTH, set_width, width};

@@ -1,9 +1,9 @@
 //! Report of engine roles that died and were restarted from their journals.
 
 use super::units::{count, duration_or_dash as time};
-use crate::escape::single_line;
 use crate::summary::{RoleRestartSummary, Summary};
 use crate::table::Grid;
+use record::escape::single_line;
 
 const MAX_CAUSES: usize = 8;
 

@@ -1,11 +1,11 @@
 //! Report that compares strategies of several kinds or languages.
 
 use super::units::{count, duration, duration_or_dash as time, percent, short};
-use crate::escape::is_control;
 use crate::summary::{StrategySummary, Summary};
 use crate::table::{Column, Grid};
 use crate::tail::Cause;
 use protocol::plan::{Isolation, Trading};
+use record::escape::is_control;
 
 const MAX_STRATEGIES: usize = 16;
 const MAX_NAME_WIDTH: usize = 20;

@@ -3,12 +3,12 @@
 use super::tables::measures;
 use super::units::{count, counted, duration, duration_or_dash, percent, plain};
 use super::{incidents, role_restarts, sections, trading};
-use crate::escape::single_line;
 use crate::fitness::Fitness;
 use crate::summary::{ClockSummary, Distribution, InFlight, Summary, format_leave_one_out};
 use crate::table::width;
-use crate::units::Bytes;
 use protocol::plan::Pacing;
+use record::escape::single_line;
+use record::units::Bytes;
 use std::fmt::Write;
 
 const MAX_ROWS: usize = 12;

@@ -1,9 +1,9 @@
 //! The equivalence margin: the largest difference that counts as none, declared before the first
 //! run.
 
-use crate::units::Nanos;
 use core::fmt;
 use core::str::FromStr;
+use record::units::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// An equivalence margin: the larger of a time and a share of the reference's median.

@@ -1,8 +1,8 @@
 //! Run outlines: the part of a run's summary that comparisons need.
 
-use crate::record::RunOutcome;
 use crate::summary::{Distribution, LevelSummary, Measure, StrategyCosts, Summary};
 use protocol::plan::{Idle, IsolationLevels, MemorySettings, Plan, Stamps, Technique, ThreadPlan, Threading};
+use record::run::RunOutcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

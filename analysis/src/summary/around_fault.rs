@@ -5,9 +5,9 @@
 
 use super::figures::{Distribution, MeasureSeries, engine_ticks};
 use crate::merge::MergedRun;
-use crate::record::RunRecord;
 use protocol::index::StrategyIndex;
 use protocol::plan::{FaultTarget, FaultTime};
+use record::run::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 

@@ -8,11 +8,11 @@ use super::figures::{
     Distribution, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P999, engine_ticks, quantile, to_ns,
 };
 use super::incident_windows::IncidentWindows;
-use crate::cpu_shortage::CpuShortage;
 use crate::merge::{MergedRun, OrderLosses};
-use crate::record::{EndByOperator, Incident, RunRecord, StayedDown};
 use protocol::index::StrategyIndex;
 use protocol::supervision::ProtocolViolation;
+use record::cpu_shortage::CpuShortage;
+use record::run::{EndByOperator, Incident, RunRecord, StayedDown};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 

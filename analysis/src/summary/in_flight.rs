@@ -1,8 +1,8 @@
 //! Orders in flight: sampled by the launcher, and by Little's law.
 
 use crate::merge::MergedRun;
-use crate::record::RunRecord;
 use protocol::labels::StrategyCounter;
+use record::run::RunRecord;
 use serde::{Deserialize, Serialize};
 
 /// The mean number of open orders from two independent sources. The strategies' counters, which the

@@ -13,8 +13,8 @@
 //! ```
 
 use crate::merge::OrderRow;
-use crate::record::RunRecord;
 use protocol::index::StrategyIndex;
+use record::run::RunRecord;
 
 /// Time after the repair of a strategy's death during which other orders count as affected, in
 /// nanoseconds.
@@ -41,7 +41,7 @@ impl IncidentWindows {
         // With the calibration before the run, which the launcher used to convert ticks.
         let (start, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);
         let ticks = |ns: u64| start.saturating_add((ns as f64 / ns_per_tick) as u64);
-        let window = |(index, incident): (usize, &crate::record::Incident)| {
+        let window = |(index, incident): (usize, &record::run::Incident)| {
             let from = incident.fault_ns.unwrap_or(u64::MAX).min(incident.detected_ns);
             let until = incident.repaired_ns.unwrap_or(incident.fenced_ns).max(incident.detected_ns);
             IncidentWindow {

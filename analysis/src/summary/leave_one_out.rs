@@ -6,10 +6,10 @@
 
 use super::figures::{Figures, Measure, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P99, engine_ticks};
 use crate::merge::MergedRun;
-use crate::numbers::duration;
 use hdrhistogram::Histogram;
 use protocol::flow::Stage;
 use protocol::index::StrategyIndex;
+use record::numbers::duration;
 use serde::{Deserialize, Serialize};
 
 /// A pooled percentile that one strategy shifts by more than this share of the smaller value gets a

@@ -4,9 +4,9 @@
 use super::figures::{Distribution, engine_ticks};
 use super::strategies::distribution;
 use crate::merge::{MergedRun, OrderEnd};
-use crate::record::{Addition, EndByOperator, Incident, RunRecord};
 use protocol::index::StrategyIndex;
 use protocol::stamps::Point;
+use record::run::{Addition, EndByOperator, Incident, RunRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -126,8 +126,8 @@ fn times_of(record: &RunRecord, strategy: StrategyIndex) -> Vec<LifeSummary> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::RunOutcome;
     use protocol::plan::{OnDeath, Plan, Trading};
+    use record::run::RunOutcome;
 
     fn record() -> RunRecord {
         let trading = Trading { spare_strategies: 1, orders: vec![1; 3], ..Trading::new(3, 1) };

@@ -11,11 +11,11 @@
 
 use super::figures::to_ns;
 use crate::merge::{MergedRun, OrderRow};
-use crate::record::{Outage, RestartSteps, RoleRestart, RunRecord};
 use protocol::index::GatewayIndex;
 use protocol::plan::Role;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
+use record::run::{Outage, RestartSteps, RoleRestart, RunRecord};
 use serde::{Deserialize, Serialize};
 
 /// The restart of an engine role after its death: its duration and its effect on open orders. Times

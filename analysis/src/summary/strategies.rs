@@ -5,10 +5,10 @@ use super::figures::{Distribution, engine_ticks, quantile, to_ns};
 use super::threads::ThreadSummary;
 use crate::cause::{Cause, NanosByCause};
 use crate::merge::MergedRun;
-use crate::record::{ProcessUsage, RunRecord};
 use protocol::index::StrategyIndex;
 use protocol::plan::{Isolation, ProcessPlan, Role};
 use protocol::stamps::Point;
+use record::run::{ProcessUsage, RunRecord};
 use serde::{Deserialize, Serialize};
 
 /// Latency, process resources and causes of slow orders of one strategy.

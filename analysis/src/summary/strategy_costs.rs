@@ -3,10 +3,10 @@
 
 use super::IncidentSummary;
 use super::threads::ThreadSummary;
-use crate::record::{ProcessUsage, RunRecord};
 use protocol::index::StrategyIndex;
 use protocol::labels::{Counter, StrategyCounter};
 use protocol::plan::{Isolation, ProcessPlan, Role};
+use record::run::{ProcessUsage, RunRecord};
 use serde::{Deserialize, Serialize};
 
 /// The costs of strategies of one isolation level. Means are over the strategies of the level.
@@ -181,11 +181,11 @@ pub(super) fn summarize(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::StrategyMisses;
-    use crate::record::{ProcessExit, RunOutcome};
     use crate::summary::threads::AgentSummary;
     use protocol::plan::Plan;
     use protocol::plan::Trading;
+    use record::kernel::StrategyMisses;
+    use record::run::{ProcessExit, RunOutcome};
 
     fn thread(strategy: StrategyIndex, cpu_ns: u64, returned: u64) -> ThreadSummary {
         ThreadSummary {

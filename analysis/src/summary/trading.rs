@@ -1,10 +1,10 @@
 //! Positions, profit and loss, rejected orders and kill switches of a run.
 
 use crate::merge::{KillActivation, MergedRun, Position};
-use crate::record::RunRecord;
 use protocol::index::StrategyIndex;
 use protocol::plan::Plan;
 use protocol::reject::Reject;
+use record::run::RunRecord;
 use serde::{Deserialize, Serialize};
 
 /// Fills, positions, rejections and kill switches of a run. Absent without any.

@@ -3,9 +3,9 @@
 //! run was over before a leak had reached its limit.
 
 use crate::merge::MergedRun;
-use crate::numbers::{count, duration};
-use crate::record::{Incident, RunOutcome, RunRecord};
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
+use record::numbers::{count, duration};
+use record::run::{Incident, RunOutcome, RunRecord};
 use std::iter::repeat;
 
 /// Part of the line of each fault that began and had not reached its end when the run was over.

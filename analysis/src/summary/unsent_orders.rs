@@ -3,11 +3,11 @@
 //! was closed because nothing had progressed for some time.
 
 use crate::merge::MergedRun;
-use crate::numbers::{count, counted};
-use crate::record::{RunOutcome, RunRecord};
 use protocol::index::StrategyIndex;
 use protocol::labels::StrategyCounter;
 use protocol::plan::{Role, Trading};
+use record::numbers::{count, counted};
+use record::run::{RunOutcome, RunRecord};
 
 /// Returns a line for each cause of unsent orders, with their number and the remedy. None for a run
 /// that did not end normally. For strategies that may send fewer orders than planned, and for dead

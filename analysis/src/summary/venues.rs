@@ -11,10 +11,10 @@
 
 use super::figures::{Distribution, MeasureSeries, engine_ticks, to_ns};
 use crate::merge::MergedRun;
-use crate::record::RunRecord;
 use protocol::index::{GatewayIndex, VenueIndex};
 use protocol::labels::GatewayCounter;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
+use record::run::RunRecord;
 use serde::{Deserialize, Serialize};
 
 /// A venue fault and its effects on orders at this and at other venues. Times are nanoseconds since

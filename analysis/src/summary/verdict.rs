@@ -7,9 +7,9 @@
 use super::figures::SAMPLES_FOR_P999;
 use super::{IncidentSummary, Summary, ThreadSummary};
 use crate::fitness::preemption_reason;
-use crate::numbers::{count, counted, duration, plain};
-use crate::record::{Outage, RunOutcome};
 use protocol::plan::{Idle, Role};
+use record::numbers::{count, counted, duration, plain};
+use record::run::{Outage, RunOutcome};
 
 /// Minimum share of the offered rate that a run must achieve.
 const MIN_RATE_SHARE: f64 = 0.99;

@@ -1,7 +1,7 @@
 //! The warm-up: orders due within the first tenth of the window are in no distribution.
 
 use super::figures::{Distribution, Figures, Measure};
-use crate::numbers::{counted, duration_or_dash};
+use record::numbers::{counted, duration_or_dash};
 use serde::{Deserialize, Serialize};
 
 /// The orders due within the first tenth of the window, which are in no distribution, and what they

@@ -1,8 +1,8 @@
 //! Tables as values: printed within the terminal's width, written as Markdown and as CSV.
 
 use super::{ruled, table, width};
-use crate::escape::{markdown as escaped, single_line};
 use comfy_table::presets::ASCII_MARKDOWN;
+use record::escape::{markdown as escaped, single_line};
 use std::fmt::Write;
 
 /// A table with a title, rows of text cells and notes.

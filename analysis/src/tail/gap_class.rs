@@ -9,12 +9,12 @@
 //! Only steal is taken out of figures, and only of those that are named *without steal*.
 
 use crate::cause::GapClass;
-use crate::kernel::CoreAccount;
 use crate::merge::ThreadLog;
-use crate::record::RunRecord;
 use crate::summary::figures::to_ns;
 use crate::summary::ns_per_tick;
 use protocol::stamps::{Gap, KernelEvents};
+use record::kernel::CoreAccount;
+use record::run::RunRecord;
 use std::collections::BTreeMap;
 
 /// A gap without a kernel event that is shorter than this is not called steal, in nanoseconds: an

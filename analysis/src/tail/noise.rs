@@ -3,12 +3,12 @@
 
 use crate::cause::{GapClass, GapTotal, LONG_GAP_NS};
 use crate::merge::{MergedRun, ThreadLog};
-use crate::numbers::{count, duration};
-use crate::record::RunRecord;
 use crate::summary::figures::to_ns;
 use crate::summary::ns_per_tick;
 use protocol::gaps::{DroppedGaps, MAX_GAPS, threshold_changes};
 use protocol::stamps::{Gap, KernelEvents};
+use record::numbers::{count, duration};
+use record::run::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

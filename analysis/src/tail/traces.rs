@@ -7,13 +7,13 @@
 use super::StageSpan;
 use crate::merge::{MergedRun, OrderRow};
 use crate::radix_select::{BitSet, select_nth_pair, select_ranks};
-use crate::record::RunRecord;
 use crate::summary::figures::engine_ticks;
 use protocol::flow::{PATH, Stage, StageLocation};
 use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
+use record::run::RunRecord;
 use std::cmp::Reverse;
 use std::ops::Range;
 

@@ -18,13 +18,13 @@ mod stalls;
 
 pub use stalls::Stall;
 
-use crate::document::Document;
 use crate::merge::{MergedRun, OrderRow};
-use crate::record::RunRecord;
 use crate::summary::figures::{SAMPLES_FOR_P50, SAMPLES_FOR_P99, engine_ticks, quantile, to_ns};
 use crate::summary::{Figures, Measure, ns_per_tick};
 use protocol::flow::{Stage, StageLocation};
 use protocol::stamps::Point;
+use record::document::Document;
+use record::run::RunRecord;
 use serde::{Deserialize, Serialize};
 use stalls::Stalls;
 

@@ -1,15 +1,15 @@
 //! Common test helpers: change a synthetic run, merge it, summarize it, evaluate it.
 
 use crate::fixture::{Fixture, NS_PER_TICK};
-use analysis::document::Document;
 use analysis::evaluation::evaluate;
 use analysis::merge::{MergeError, MergedRun, OrderCounts, ViolationKind, merge};
-use analysis::record::RunRecord;
 use analysis::report::{csv, markdown};
 use analysis::summary::{Figures, Summary, summarize};
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
+use record::document::Document;
+use record::run::RunRecord;
 use std::path::Path;
 use tempfile::TempDir;
 

@@ -1,8 +1,8 @@
 use super::*;
 use crate::config::{Common, RunFlags, Settings};
-use analysis::units::Count;
 use clap::error::ErrorKind;
 use protocol::plan::FaultKind;
+use record::units::Count;
 
 fn parse(line: &str) -> Result<Command, clap::Error> {
     let words = std::iter::once("launcher").chain(line.split_whitespace());

@@ -3,8 +3,8 @@
 use crate::cli::CleanFlags;
 use crate::output::{self, complain};
 use crate::runtime::clean::{self, CleanScope};
-use analysis::numbers::counted;
 use anyhow::{Context, Result};
+use record::numbers::counted;
 use std::io::Write;
 use std::process::ExitCode;
 

@@ -2,11 +2,11 @@
 
 use crate::cli::InspectFlags;
 use crate::{experiments, output, saved_results};
-use analysis::document::Document;
 use analysis::inspect::{self, Format};
-use analysis::record::RunRecord;
 use analysis::spacing::{SpacingCollector, to_json};
 use anyhow::Result;
+use record::document::Document;
+use record::run::RunRecord;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,6 +1,5 @@
 //! Descriptions of the records in the journals of an engine and of exchanges.
 
-use analysis::numbers::count;
 use journal::Record;
 use orchestrator::Input;
 use protocol::commands::CommandEntry;
@@ -9,6 +8,7 @@ use protocol::supervision::Incarnation;
 use protocol::wire::{
     CancelScope, Instruction, Message, Operation, Order, OrderStatus, OrderType, Report, Side,
 };
+use record::numbers::count;
 use std::path::Path;
 use venue::JournalEntry;
 

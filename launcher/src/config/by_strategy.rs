@@ -9,12 +9,12 @@
 //! A later value overrides an earlier one, and that of a strategy overrides that of all.
 
 use super::value::{SettingValue, parsed};
-use analysis::units::{Bytes, Count, clip};
 use core::fmt::Debug;
 use core::marker::PhantomData;
 use core::ops::RangeInclusive;
 use protocol::index::StrategyIndex;
 use protocol::plan::thousandths;
+use record::units::{Bytes, Count, clip};
 
 /// A quantity or name that each strategy can have.
 pub trait StrategySetting: Clone + Copy + Debug + PartialEq + Eq + Send + Sync + 'static {

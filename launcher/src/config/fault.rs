@@ -16,11 +16,11 @@
 //! checks whether a run can have a fault.
 
 use super::value::SettingValue;
-use analysis::units::{Count, Nanos, clip};
 use core::fmt;
 use core::str::FromStr;
 use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
+use record::units::{Count, Nanos, clip};
 use shm::ring::Step;
 
 const GRAMMAR: &str = "expected KIND[:TARGET][@WHEN][ every DUR][ for DUR], for example kill:strategy-3@2s";

@@ -5,8 +5,8 @@
 
 use super::input::UserFile;
 use super::{Setting, Settings, UsageError, nearest};
-use analysis::document::{SaveError, write_atomically};
 use granit_parser::{Event, Marker, Parser, ScalarStyle, StrInput};
+use record::document::{SaveError, write_atomically};
 use std::path::Path;
 
 /// Name of the file in a run's folder with its settings.
@@ -213,8 +213,8 @@ fn unknown(key: &str) -> String {
 mod tests {
     use super::super::tests::any_settings;
     use super::*;
-    use analysis::units::{Count, Nanos};
     use proptest::prelude::*;
+    use record::units::{Count, Nanos};
 
     /// The keys of a text with their values; `None` without a value.
     fn read(text: &str) -> Vec<(String, Option<Vec<String>>)> {

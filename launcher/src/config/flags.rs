@@ -1,8 +1,8 @@
 //! The flags of the settings, and the flags that several commands share.
 
 use super::{Setting, Settings, Slower, UsageError};
-use analysis::units::Nanos;
 use clap::{Arg, ArgMatches, Args, Command};
+use record::units::Nanos;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 

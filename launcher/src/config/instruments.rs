@@ -11,8 +11,8 @@
 
 use super::input::UserFile;
 use super::{UsageError, nearest};
-use analysis::units::clip;
 use protocol::instrument::{Instrument, MAX_INSTRUMENTS};
+use record::units::clip;
 use std::path::Path;
 
 /// Maximum size of the file, in bytes.

@@ -11,10 +11,10 @@
 
 use super::nearest;
 use super::value::{SettingValue, parsed};
-use analysis::units::{Count, Nanos, clip};
 use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, LimitUnit, OFF, RiskControl};
+use record::units::{Count, Nanos, clip};
 
 /// All limits of a run that users set, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]

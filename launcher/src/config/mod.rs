@@ -31,8 +31,8 @@ pub use strategy::schedule::{Arrivals, DelayRange};
 pub use units::{CoreList, Factor, Priority, Slower};
 pub use value::{Choice, OptIn, Preset, Switch};
 
-use analysis::units::{Count, Nanos};
 use protocol::plan::{ExchangePlacement, Journaling, OnDeath, Trading};
+use record::units::{Count, Nanos};
 use thiserror::Error;
 
 /// A usage error: one or two lines that name the flag or key and the remedy. The launcher prints it

@@ -2,8 +2,8 @@
 //! for `--remote NAME@HOST:PORT`.
 
 use super::{KindList, Settings, UsageError};
-use analysis::units::Count;
 use protocol::plan::Trading;
+use record::units::Count;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 

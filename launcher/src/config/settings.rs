@@ -20,13 +20,13 @@ use super::{
     Arrivals, ByStrategy, Choice, CoreList, CpuLimit, DelayRange, Factor, Faults, FileLimit, KindList,
     Limits, MemoryLimit, OptIn, Preset, Priority, ProcessLimit, StrategyKind, Switch, UserName, VenueKind,
 };
-use analysis::units::{Bytes, Count, Nanos};
 use clap::{Arg, ArgMatches};
 use protocol::plan::{
     Binary, ExchangePlacement, Idle, Isolation, IsolationLevels, Journaling, OnDeath, OrderSequence,
     Placement, Stamps, Technique, Threading,
 };
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
+use record::units::{Bytes, Count, Nanos};
 use std::path::PathBuf;
 
 /// The definition of one setting: its flag, its key and its field of [`Settings`].

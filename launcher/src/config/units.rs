@@ -3,11 +3,11 @@
 
 use super::DelayRange;
 use super::value::{SettingValue, text_values};
-use analysis::cpu_list;
-use analysis::units::{Nanos, UnitError, clip};
 use core::fmt;
 use core::ops::RangeInclusive;
 use core::str::FromStr;
+use record::cpu_list;
+use record::units::{Nanos, UnitError, clip};
 use system::priority::FIFO;
 
 /// Parses the delay of a venue: `5ms`, `fixed:5ms` or `uniform:5ms..500ms`.

@@ -5,13 +5,13 @@
 
 use super::Arrivals;
 use analysis::experiment::{Speed, Wait};
-use analysis::units::{Bytes, Count, Nanos};
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use core::marker::PhantomData;
 use protocol::plan::{
     ExchangePlacement, FaultKind, Idle, Isolation, IsolationError, IsolationLevels, Journaling, OnDeath,
     OrderSequence, Placement, Stamps, Technique, Threading,
 };
+use record::units::{Bytes, Count, Nanos};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 

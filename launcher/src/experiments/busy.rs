@@ -122,7 +122,6 @@ mod tests {
             values: [].into(),
             settings: [].into(),
             is_aa_test: name.ends_with(" A/A"),
-            ..Setting::default()
         };
         let machine = crate::host::fake::plain(2).machine();
         let record = new_record(Kind::Bill, &SweepRequest::default(), 5, machine, &Common::default());

@@ -3,9 +3,9 @@
 use super::launch::{expected_time, total_runs};
 use super::{forecast, pairs};
 use analysis::experiment::{Experiment, Row, SearchLimits};
-use analysis::numbers::counted;
 use anyhow::Result;
 use indicatif::HumanDuration;
+use record::numbers::counted;
 use std::io::Write;
 use std::process::ExitCode;
 

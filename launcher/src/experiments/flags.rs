@@ -6,9 +6,9 @@
 
 use crate::config::{Settings, UsageError};
 use analysis::experiment::Axis;
-use analysis::units::Count;
 use clap::builder::StringValueParser;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
+use record::units::Count;
 use std::path::PathBuf;
 
 /// The settings of an experiment as typed, some with lists. Key and text, in the order of
@@ -198,8 +198,8 @@ pub(super) fn orders_at(rate_per_s: f64, window_ns: u64) -> Count {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::units::Nanos;
     use clap::Parser;
+    use record::units::Nanos;
 
     #[derive(Parser)]
     struct TestCommandLine {

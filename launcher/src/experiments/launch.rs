@@ -10,11 +10,11 @@ use crate::planner::{self, Input};
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::run::{self, Interrupted, Interruption, Presentation};
 use crate::runtime::signals::{self, Signals};
-use analysis::document::Document;
 use analysis::experiment::{Experiment, ExperimentState, Kind, SearchLimits, Setting};
-use analysis::numbers::counted;
 use anyhow::{Context, Result};
 use indicatif::HumanDuration;
+use record::document::Document;
+use record::numbers::counted;
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -6,13 +6,13 @@ use super::progress::SweepProgress;
 use crate::config::{CONFIG_FILE, Settings};
 use crate::runtime::run::{FinishedRun, Interrupted};
 use crate::saved_results::RUNS;
-use analysis::document::Document;
 use analysis::experiment::{Experiment, ExperimentState, Figures, Kind, Row};
-use analysis::logfile::EXTENSION;
-use analysis::record::{RunOutcome, RunRecord};
 use analysis::stats::RunOutline;
-use analysis::units::Count;
 use anyhow::{Context, Result};
+use record::document::Document;
+use record::logfile::EXTENSION;
+use record::run::{RunOutcome, RunRecord};
+use record::units::Count;
 use std::fs;
 use std::path::{Path, PathBuf};
 

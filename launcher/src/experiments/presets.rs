@@ -144,7 +144,7 @@ fn value(axis: Axis, name: &str) -> AxisValue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::units::Count;
+    use record::units::Count;
 
     #[test]
     fn a_preset_fills_only_what_is_open() {

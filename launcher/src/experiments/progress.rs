@@ -1,7 +1,7 @@
 //! The progress line of a sweep: completed runs and time left; hidden unless stderr is a terminal.
 
-use analysis::escape::single_line;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use record::escape::single_line;
 use std::io::Write;
 use std::time::{Duration, Instant};
 

@@ -3,10 +3,10 @@
 use super::measure::MeasureEnd;
 use crate::config::Common;
 use crate::output::complain;
-use analysis::document::write_atomically;
 use analysis::experiment::{Answer, Experiment, ExperimentRuns, RunEntry, rows_csv};
 use analysis::html;
 use anyhow::Result;
+use record::document::write_atomically;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;

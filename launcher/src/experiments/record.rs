@@ -6,10 +6,10 @@ use super::usage;
 use crate::config::{Common, Settings};
 use crate::host::{Machine, System};
 use crate::runtime::folder;
-use analysis::document::Document;
 use analysis::experiment::{Experiment, Kind};
 use analysis::stats::MachineKey;
 use anyhow::{Context, Result, bail};
+use record::document::Document;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 

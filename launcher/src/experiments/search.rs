@@ -12,15 +12,15 @@ use super::flags::orders_at;
 use super::measure::{MeasureEnd, RunMaker, measure_one, settings_of};
 use super::progress::SweepProgress;
 use crate::config::Settings;
-use analysis::document::Document;
 use analysis::experiment::search::next_step;
 use analysis::experiment::{Experiment, ExperimentState, NextStep, RateSearch, RateStep, SearchLimits};
 use analysis::report::units::{duration, duration_or_dash, plain};
 use analysis::report::width;
 use analysis::stats::{Percentile, RunOutline, median};
 use analysis::summary::Measure;
-use analysis::units::{Count, Nanos};
 use anyhow::{Error, Result};
+use record::document::Document;
+use record::units::{Count, Nanos};
 use std::path::Path;
 
 const MIN_SENT_SHARE: f64 = 0.99;

@@ -1,12 +1,12 @@
 //! `orders.csv`: a row for each order with its stamps, for DuckDB, Polars, pandas and spreadsheets.
 
 use analysis::merge::MergedRun;
-use analysis::record::RunRecord;
 use analysis::summary::to_ns;
 use anyhow::Result;
 use protocol::flow::PATH;
 use protocol::index::GatewayIndex;
 use protocol::stamps::Point;
+use record::run::RunRecord;
 use std::io::Write;
 
 /// The table's columns.

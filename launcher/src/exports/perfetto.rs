@@ -8,12 +8,12 @@
 
 use super::proto::ProtoMessage;
 use analysis::merge::{MergedRun, OrderRow};
-use analysis::record::RunRecord;
 use analysis::summary::to_ns;
 use protocol::index::GatewayIndex;
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
+use record::run::RunRecord;
 use std::collections::HashMap;
 use std::io::{self, Write};
 

@@ -5,7 +5,7 @@
 
 use super::cgroups;
 use super::read::text;
-use analysis::kernel::{CoreAccount, CpuThrottling, KernelAccount};
+use record::kernel::{CoreAccount, CpuThrottling, KernelAccount};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

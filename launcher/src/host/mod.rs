@@ -19,7 +19,7 @@ pub use system::System;
 #[cfg(test)]
 pub(crate) use system::{Limits, Mount};
 
-pub use analysis::machine::Machine;
+pub use record::machine::Machine;
 
 use std::path::Path;
 

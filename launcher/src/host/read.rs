@@ -5,7 +5,7 @@
 //! recorded ones.
 
 use super::Machine;
-use analysis::cpu_list;
+use record::cpu_list;
 use std::collections::BTreeSet;
 use std::path::Path;
 

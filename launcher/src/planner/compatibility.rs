@@ -3,13 +3,13 @@
 use super::resolved::{Input, Resolved, has_book, plays_all};
 use super::{faults, resources};
 use crate::config::{Settings, Switch, UsageError, limits};
-use analysis::units::Count;
 use protocol::index::StrategyIndex;
 use protocol::kill::Scope;
 use protocol::plan::{
     Binary, FaultKind, FaultTarget, FaultTime, Isolation, Journaling, OnDeath, OrderSequence, Placement,
     Plan, Role, Technique, Trading,
 };
+use record::units::Count;
 use shm::ring::{LinkSpec, SegmentPlace};
 
 fn usage<T>(message: String) -> Result<T, UsageError> {

@@ -2,11 +2,11 @@
 
 use super::resolved::Resolved;
 use crate::config::{FaultSpec, UsageError};
-use analysis::units::Nanos;
 use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::plan::{
     ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Isolation, OnDeath, Placement, Plan, Trading,
 };
+use record::units::Nanos;
 use roles::faults::own::HOLD_STEPS;
 use roles::faults::{Draws, is_by_signal};
 use shm::ring::Step;

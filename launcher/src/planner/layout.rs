@@ -13,12 +13,12 @@ use super::resolved::{Input, Resolved};
 use super::{cores, faults, priority, warnings};
 use crate::config::{Arrivals, Choice, Settings, Switch, UsageError, instruments, limits, venue_info};
 use crate::host::Machine;
-use analysis::units::Count;
 use gateway::VenueInfo;
 use protocol::gaps::{MAX_GAPS, MAX_SLEEPS, capacity_for};
 use protocol::instrument::Instrument;
 use protocol::kill::Scope;
 use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, Workload};
+use record::units::Count;
 use strategy::schedule::Schedule;
 
 /// Spare records of each log.

@@ -9,9 +9,9 @@
 //! | `backoff`, `park` | others have it while it sleeps | others have it while all of them sleep |
 
 use crate::config::{Priority, UsageError};
-use analysis::cpu_list;
-use analysis::numbers::plural;
 use protocol::plan::{Idle, Plan, ThreadPlan};
+use record::cpu_list;
+use record::numbers::plural;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns an error for a plan whose priority leaves threads that would never run.

@@ -4,10 +4,10 @@ use super::compatibility;
 use super::resolved::{Input, Resolved};
 use crate::config::{Choice, CoreList, Factor, Settings, UsageError};
 use crate::host::Machine;
-use analysis::cpu_list;
-use analysis::numbers::counted;
-use analysis::units::{Count, Nanos};
 use protocol::plan::Threading;
+use record::cpu_list;
+use record::numbers::counted;
+use record::units::{Count, Nanos};
 
 /// Cores that dedicated threading leaves: for the launcher and for the operating system.
 const SPARE_CORES: u64 = 2;

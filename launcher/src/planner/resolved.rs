@@ -1,11 +1,11 @@
 //! Resolved settings and the plan that they give: the result of [`super::resolve`].
 
 use crate::config::{Arrivals, Choice, Priority, Settings, Switch};
-use analysis::units::{Bytes, Count, Nanos};
 use protocol::plan::{
     ExchangePlacement, Isolation, Journaling, MemorySettings, OnDeath, OrderSequence, Plan, Threading,
     Trading,
 };
+use record::units::{Bytes, Count, Nanos};
 use std::path::PathBuf;
 
 /// The source of a run's orders: drawn from an arrival process, or a recorded file.

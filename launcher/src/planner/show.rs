@@ -6,16 +6,17 @@ use super::shm_space::bytes_needed;
 use crate::config::value::SettingValue;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
-use analysis::numbers::{self, counted};
+use analysis::fitness;
 use analysis::report;
 use analysis::report::units::{duration, plain};
-use analysis::units::{Bytes, Nanos, human_bytes};
-use analysis::{cpu_list, fitness};
 use comfy_table::{ContentArrangement, Table};
 use protocol::index::GatewayIndex;
 use protocol::plan::{
     Binary, ExchangePlacement, Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading, Trading,
 };
+use record::cpu_list;
+use record::numbers::{self, counted};
+use record::units::{Bytes, Nanos, human_bytes};
 
 const UNFOLDED: usize = 16;
 

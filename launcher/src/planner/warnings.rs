@@ -1,9 +1,10 @@
 //! Reasons not to quote a plan's latencies, each with its remedy.
 
 use crate::host::Machine;
-use analysis::numbers::plural;
-use analysis::{cpu_list, fitness};
+use analysis::fitness;
 use protocol::plan::{ClockSource, Plan, Role, ThreadPlan};
+use record::cpu_list;
+use record::numbers::plural;
 use std::collections::BTreeMap;
 
 /// Returns every reason against quoting the latencies of a planned run. Without any, the run may be

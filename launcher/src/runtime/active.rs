@@ -10,11 +10,11 @@
 //! share `/dev/shm`.
 
 use crate::runtime::run_id::RunId;
-use analysis::cpu_list;
-use analysis::numbers::plural;
 use protocol::control::RunState;
 use protocol::plan::Plan;
 use protocol::segments::{CONTROL, open_control};
+use record::cpu_list;
+use record::numbers::plural;
 use shm::memory::{list_segments, lock, open_safely};
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;

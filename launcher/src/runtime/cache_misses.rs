@@ -1,11 +1,11 @@
 //! Misses of the data TLB and of the last-level cache by strategies' threads, from the kernel's
 //! performance events. The counters are the launcher's: a strategy does not notice them.
 
-use analysis::kernel::{CacheMisses, StrategyMisses};
 use perf_event::events::{Cache, CacheOp, CacheResult, WhichCache};
 use perf_event::{Builder, Counter};
 use protocol::index::StrategyIndex;
 use protocol::plan::{Plan, ProcessPlan, Role};
+use record::kernel::{CacheMisses, StrategyMisses};
 use std::io;
 
 /// What is counted: read misses of the data TLB, then of the last-level cache.

@@ -4,13 +4,13 @@
 //! A log that cannot be saved (a full disk) stays in `/dev/shm` under its segment's name until it
 //! is saved into the folder (`launcher report FOLDER`) or removed (`launcher clean`).
 
-use analysis::logfile::{file_name, write};
 use anyhow::{Context, Result};
 use core::fmt;
 use protocol::plan::Plan;
 use protocol::segments::{CONTROL, thread_header, thread_segment};
 use protocol::stamps::RECORD_BYTES;
 use protocol::status::LOG_OFFSET;
+use record::logfile::{file_name, write};
 use shm::memory::{ReadOnlyWords, Region};
 use shm::memory::{SHM_DIR, unlink};
 use std::fs::{self, File};

@@ -8,10 +8,10 @@
 use super::process::Process;
 use super::setup::Segments;
 use super::supervisor::memory_failure;
-use analysis::numbers::plural;
-use analysis::record::RunOutcome;
 use protocol::segments::CONTROL;
 use protocol::topology;
+use record::numbers::plural;
+use record::run::RunOutcome;
 use shm::memory::{SHM_DIR, sigbus};
 use shm::ring::SegmentPlace;
 use std::fs;

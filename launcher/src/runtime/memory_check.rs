@@ -3,9 +3,9 @@
 
 use crate::config::UsageError;
 use crate::host::{Machine, MemoryFacts};
-use analysis::units::{Bytes, human_bytes};
 use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
 use protocol::topology;
+use record::units::{Bytes, human_bytes};
 use shm::memory::huge_pages::HUGE_PAGE_BYTES;
 use std::io;
 

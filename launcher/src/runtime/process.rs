@@ -3,11 +3,11 @@
 
 use crate::runtime::container::{self, ContainerHandle};
 use crate::runtime::usage::ProcessAccount;
-use analysis::numbers::duration;
 use anyhow::{Context, Result};
 use protocol::plan::Trading;
 use protocol::supervision::ProofOfDeath;
 use protocol::trading::{KIND_VARIABLE, PROCESS_VARIABLE, RUN_VARIABLE};
+use record::numbers::duration;
 use shm::memory::sealed;
 use std::cell::Cell;
 use std::fs::File;

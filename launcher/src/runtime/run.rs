@@ -7,9 +7,9 @@ use crate::runtime::progress::Progress;
 use crate::runtime::stages::PreparedRun;
 pub use crate::runtime::stages::{FinishedRun, Interrupted};
 use analysis::evaluation::{self, EvaluationStep};
-use analysis::record::RunRecord;
 use analysis::summary::Summary;
 use anyhow::Result;
+use record::run::RunRecord;
 use std::path::Path;
 
 /// Makes one run: plans, starts the processes, merges the logs and summarizes. A run that started

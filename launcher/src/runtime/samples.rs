@@ -1,6 +1,6 @@
 //! Time-weighted samples of open orders, to compare with Little's law.
 
-use analysis::record::OpenOrders;
+use record::run::OpenOrders;
 
 pub struct OpenOrderSamples {
     last_ticks: u64,

@@ -4,7 +4,6 @@ use crate::runtime::headers::SegmentHeaders;
 use crate::runtime::journal_locks::JournalLocks;
 use crate::runtime::own_binaries::OwnBinaries;
 use crate::runtime::supervisor::observations::{OperatorAddition, OperatorEnd};
-use analysis::record;
 use anyhow::{Context, Result, anyhow};
 use protocol::commands::{
     self, COMMANDS_SEGMENT, Command, CommandAnswers, CommandEntry, CommandStatus, CommandWriter,
@@ -18,6 +17,7 @@ use protocol::segments::{self, CONTROL};
 use protocol::status::LOG_OFFSET;
 use protocol::supervision::REPAIRS_WORDS;
 use protocol::topology::{self, RunSegment, SegmentPurpose};
+use record::run;
 use shm::attached::{Access, Attached};
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::sealed::Shared;
@@ -276,8 +276,8 @@ impl Segments {
         Some(words.clone().into())
     }
 
-    pub fn commands(&self) -> Vec<record::OperatorCommand> {
-        let of = |entry: CommandEntry| record::OperatorCommand {
+    pub fn commands(&self) -> Vec<run::OperatorCommand> {
+        let of = |entry: CommandEntry| run::OperatorCommand {
             number: entry.number,
             ticks: entry.ticks,
             pid: entry.pid,

@@ -28,13 +28,13 @@ use crate::runtime::supervisor::{
     BUSY_POLL_INTERVAL, DueTimes, SupervisionLimits, SupervisionRecord, Supervisor, TradingProgress,
     has_journal,
 };
-use analysis::document::Document;
-use analysis::kernel::{KernelAccount, WakeUps};
-use analysis::record::{RunOutcome, RunRecord};
 use anyhow::{Context, Result};
 use command_lock::CommandLockWatch;
 use protocol::plan::{FaultKind, Plan, Role};
 use protocol::status::ThreadState;
+use record::document::Document;
+use record::kernel::{KernelAccount, WakeUps};
+use record::run::{RunOutcome, RunRecord};
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;

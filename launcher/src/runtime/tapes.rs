@@ -1,10 +1,10 @@
 //! Saves the exchanges' trades and last books in the run's folder, as CSV tables.
 
-use analysis::numbers::counted;
 use anyhow::{Context, Result};
 use protocol::index::VenueIndex;
 use protocol::tape::{TAPED_INSTRUMENTS, TapeView};
 use protocol::wire::OrderId;
+use record::numbers::counted;
 use shm::memory::ReadOnlyWords;
 use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Start-up time, CPU time and memory of each process of a run. Read from outside the process.
 
-use analysis::record::ProcessUsage;
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
+use record::run::ProcessUsage;
 use std::time::{Duration, Instant};
 
 /// CPU time, memory and start-up time of one process of a run and of its predecessors.

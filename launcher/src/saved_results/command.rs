@@ -3,11 +3,11 @@
 use super::{RUNS, ResultEntry, check_deletable, folder_of, owned};
 use crate::config::UsageError;
 use crate::output;
-use analysis::escape::single_line;
 use analysis::table::grid::wrap;
 use analysis::table::{ruled, table, width};
 use anyhow::{Context, Result};
 use clap::Args;
+use record::escape::single_line;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -8,14 +8,14 @@ pub use command::{DeleteFlags, ListFlags, delete, show};
 use crate::config::UsageError;
 use crate::runtime::active::active_runs;
 use crate::runtime::run_id::RunId;
-use analysis::document::{Document, DocumentFault};
 use analysis::experiment::{Experiment, Kind};
 use analysis::fitness::Fitness;
-use analysis::record::{RunOutcome, RunRecord};
 use analysis::summary::Summary;
 use anyhow::{Context, Result};
 use owned::FolderKind;
 use protocol::segments::open_control;
+use record::document::{Document, DocumentFault};
+use record::run::{RunOutcome, RunRecord};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ fn setting(record: &RunRecord) -> String {
         record.plan.isolation,
         trading.strategies,
         trading.venues,
-        analysis::numbers::short(
+        record::numbers::short(
             trading.orders.iter().fold(0, |sum, orders| u64::saturating_add(sum, *orders))
         )
     )

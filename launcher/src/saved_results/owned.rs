@@ -1,15 +1,15 @@
 //! Names of the files that bulkhead writes into a folder of results: only those are deleted.
 
 use crate::config::CONFIG_FILE;
-use analysis::document::Document;
 use analysis::experiment::Experiment;
 use analysis::hlog::HLOG_FILE;
 use analysis::html::HTML_FILE;
-use analysis::logfile::EXTENSION;
-use analysis::record::RunRecord;
 use analysis::summary::{Measure, Summary};
 use analysis::tail::Tail;
 use analysis::timeline::Timeline;
+use record::document::Document;
+use record::logfile::EXTENSION;
+use record::run::RunRecord;
 use std::fs;
 use std::io;
 use std::path::Path;

@@ -40,8 +40,8 @@ pub(super) fn draw(seed: u64, plan: &Plan, window_ns: u64) -> Vec<(u64, Role)> {
 mod tests {
     use super::*;
     use crate::planner::tests::planned;
-    use analysis::machine::Machine;
     use protocol::role::RoleKind;
+    use record::machine::Machine;
     use std::collections::BTreeSet;
 
     #[test]

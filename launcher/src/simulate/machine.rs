@@ -7,7 +7,6 @@
 //! what an exchange sent, from the exchange's journal; what the engine returned, from the engine's.
 
 use crate::runtime::setup::Segments;
-use analysis::record::Incident;
 use anyhow::{Context as _, Result};
 use journal::format::SEGMENT_HEADER;
 use journal::{Disk, DiskOperation, Watermark, index_of};
@@ -15,6 +14,7 @@ use protocol::index::StrategyIndex;
 use protocol::plan::{Journaling, Role};
 use protocol::trading::{return_path, session_in};
 use protocol::wire::Report;
+use record::run::Incident;
 use roles::faults::Draws;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::sync::{AtomicU64, Ordering};

@@ -54,9 +54,7 @@ pub use crate::runtime::supervisor::observations::{
 
 use crate::runtime::setup::Segments;
 use crate::runtime::supervisor::SupervisionRecord;
-use analysis::logfile;
 use analysis::merge::{self, MergedRun};
-use analysis::record::{self, Incident, RunOutcome, RunRecord};
 use anyhow::{Context, Result, anyhow};
 use broken::{BrokenLink, Defect};
 use folder::JournalFolder;
@@ -68,6 +66,8 @@ use protocol::segments::thread_header;
 use protocol::stamps::Point;
 use protocol::tape::TapeView;
 use protocol::wire::OrderId;
+use record::logfile;
+use record::run::{self, Incident, RunOutcome, RunRecord};
 use recovery::JournalAudits;
 use roles::faults::Draws;
 use roles::registry::ends_of;
@@ -400,22 +400,22 @@ fn record(
     scenario: &Scenario,
     outcome: RunOutcome,
     incidents: Vec<Incident>,
-    exits: Vec<record::ProcessExit>,
+    exits: Vec<run::ProcessExit>,
 ) -> RunRecord {
     RunRecord {
         started: "1970-01-01T00:00:00Z".into(),
-        input: record::InputRecord {
+        input: run::InputRecord {
             arrivals: "simulated".into(),
             seed: scenario.seed,
             window_ns: scenario.schedule.window_ns(),
             hash: format!("{:016x}", scenario.schedule.hash()),
             offered_per_s: scenario.schedule.offered_per_s(),
-            ..record::InputRecord::default()
+            ..run::InputRecord::default()
         },
-        clock: record::ClockCalibration {
+        clock: run::ClockCalibration {
             ns_per_tick: 1.0,
             start_ticks: START_TICKS,
-            ..record::ClockCalibration::default()
+            ..run::ClockCalibration::default()
         },
         exits,
         incidents,

@@ -15,7 +15,6 @@ use crate::runtime::setup::Segments;
 use crate::runtime::supervisor::observations::{
     ExitObservation, NOT_STARTED, Observations, ProcessObservation,
 };
-use analysis::record::ProcessExit;
 use anyhow::{Context, Result, ensure};
 use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::Control;
@@ -25,6 +24,7 @@ use protocol::segments;
 use protocol::stamps::StampLog;
 use protocol::status::{StatusWriter, ThreadState};
 use protocol::supervision::ProofOfDeath;
+use record::run::ProcessExit;
 use roles::faults::Draws;
 use roles::faults::own::{self, FaultContext};
 use roles::{BoxedEnds, RecoveredRoles};

@@ -14,11 +14,11 @@
 use super::Simulated;
 use crate::config::{KindList, Settings};
 use analysis::merge::{MergedRun, OrderEnd};
-use analysis::units::Count;
 use protocol::index::VenueIndex;
 use protocol::plan::{ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Plan, Technique, Trading};
 use protocol::tape::TapedTrade;
 use protocol::wire::{OrderId, Side};
+use record::units::Count;
 use roles::faults::Draws;
 use shm::ring::spsc_mux::SpscMux;
 use std::collections::{BTreeMap, HashMap};

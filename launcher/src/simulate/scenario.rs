@@ -7,8 +7,6 @@ use super::recovery;
 use super::recovery_environment::SimulatedRecovery;
 use crate::config::{Arrivals, Choice, DelayRange, Settings};
 use crate::planner::{self, OrderCounts, Resolved, RunIdentity};
-use analysis::machine::Machine;
-use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use protocol::commands::{Command, OpenOrders};
 use protocol::index::{StrategyIndex, VenueIndex};
@@ -16,6 +14,8 @@ use protocol::kill::Scope;
 use protocol::plan::{
     Fault, FaultKind, FaultTarget, FaultTime, Idle, Isolation, OnDeath, Plan, Role, Technique, Threading,
 };
+use record::machine::Machine;
+use record::units::{Count, Nanos};
 use roles::SystemRecovery;
 use roles::faults::Draws;
 use roles::faults::venue::SLOW_BY_NS;

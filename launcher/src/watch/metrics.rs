@@ -4,8 +4,6 @@
 use super::model::{RoleRow, Snapshot, StrategyRow};
 use crate::config::UsageError;
 use crate::output;
-use analysis::document::write_user_path;
-use analysis::escape::single_line;
 use anyhow::{Context, Result};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -15,6 +13,8 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry, Unit};
 use protocol::labels::CounterLabel;
 use protocol::role::RoleKind;
+use record::document::write_user_path;
+use record::escape::single_line;
 use shm::sync::AtomicU64;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};

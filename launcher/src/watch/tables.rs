@@ -1,10 +1,10 @@
 //! Formats a snapshot as aligned tables of at most 80 columns.
 
 use super::model::{ErrorRow, RingRow, RoleRow, Snapshot, StrategyRow};
-use analysis::escape::single_line;
-use analysis::numbers::{duration, duration_or_dash, short};
 use analysis::table::grid::wrap;
 use analysis::table::{Column, DEFAULT_WIDTH, Grid};
+use record::escape::single_line;
+use record::numbers::{duration, duration_or_dash, short};
 
 /// The longest reason of a strategy's stop, and the longest error, in characters.
 const MAX_TEXT: usize = 56;

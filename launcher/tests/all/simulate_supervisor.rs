@@ -2,7 +2,6 @@
 //! mistake wraps a step, changes what it observes or does, and leaves the rest as it is.
 
 use crate::common::concurrently;
-use analysis::record::RunOutcome;
 use launcher::simulate::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
 use launcher::simulate::{
     Action, ExitTime, NOT_STARTED, Observations, OperatorEnd, ProcessObservation, SimulationOptions,
@@ -12,6 +11,7 @@ use protocol::commands::Command;
 use protocol::control::RunState;
 use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, Isolation, Role, Technique};
+use record::run::RunOutcome;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

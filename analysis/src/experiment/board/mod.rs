@@ -12,12 +12,12 @@ pub use thresholds::{BoardThreshold, BoardWarning, BoardWarnings, THRESHOLDS};
 pub use timeline::{BoardSlice, ThreadLatencies, latency_csv};
 
 use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting};
-use crate::document::{Document, DocumentError, SaveError, answer_json};
 use crate::fitness::{Fitness, preemption_reason};
-use crate::machine::Machine;
-use crate::numbers::counted;
 use crate::summary::Distribution;
 use protocol::plan::Isolation;
+use record::document::{Document, DocumentError, SaveError, answer_json};
+use record::machine::Machine;
+use record::numbers::counted;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -5,13 +5,13 @@ use super::seed_tables::{self, Labelled};
 use super::time_plot;
 use super::{BoardCase, BoardReader, BoardUsage, Boards, KIND};
 use crate::chart::percentile_plot::{self, PercentileLine};
-use crate::cpu_list;
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, PAGE, ReportSection, TERMINAL, machine_facts};
-use crate::numbers::{count, counted, duration, percent, plain, plural, short};
 use crate::summary::Distribution;
 use crate::table::{Column, Grid, GridRow};
 use maud::{Markup, html};
+use record::cpu_list;
+use record::numbers::{count, counted, duration, percent, plain, plural, short};
 
 /// More readers than this are not listed one by one.
 const MAX_READERS_LISTED: usize = 16;
@@ -294,7 +294,7 @@ fn second_table(cases: &[Labelled<'_>]) -> Grid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::fixture;
+    use crate::fixture;
 
     #[test]
     fn headline_names_what_readers_missed() {

@@ -2,9 +2,9 @@
 
 use super::{BoardCase, Boards};
 use crate::experiment::time_unit::TimeUnit;
-use crate::numbers::short;
 use crate::summary::Distribution;
 use crate::table::{Column, Grid};
+use record::numbers::short;
 
 /// A case with its name in the tables.
 pub(super) type Labelled<'a> = (&'a BoardCase, String);
@@ -58,7 +58,7 @@ fn with_warnings(mut grid: Grid, boards: &Boards, cases: &[Labelled<'_>]) -> Gri
 mod tests {
     use super::super::BoardWarnings;
     use super::*;
-    use crate::document::fixture;
+    use crate::fixture;
 
     fn boards() -> Boards {
         let mut boards: Boards = fixture("before/board.json");

@@ -2,7 +2,7 @@
 //! the defaults.
 
 use super::BoardCase;
-use crate::numbers::{duration, short};
+use record::numbers::{duration, short};
 use serde::{Deserialize, Serialize};
 
 /// Limits of the board benchmark's figures: times in nanoseconds, rates a second; `None`: no
@@ -137,7 +137,7 @@ impl BoardWarning {
 mod tests {
     use super::super::Boards;
     use super::*;
-    use crate::document::fixture;
+    use crate::fixture;
 
     fn case() -> BoardCase {
         let mut case = fixture::<Boards>("before/board.json").cases.remove(0);

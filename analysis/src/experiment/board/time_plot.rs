@@ -50,7 +50,7 @@ fn series(case: &BoardCase, (name, class, figure): (&str, &str, SliceFigure)) ->
 mod tests {
     use super::super::Boards;
     use super::*;
-    use crate::document::fixture;
+    use crate::fixture;
 
     #[test]
     fn plot_has_the_lines_that_have_points() {

@@ -6,11 +6,11 @@ pub use report::{measured_report, report};
 
 use super::runs::{self, ExperimentRuns};
 use super::{Answer, Endpoint, Experiment, KindEntry, sweep};
-use crate::document::answer_json;
 use crate::stats::{
     ComparisonLine, Percentile, PlacementRuns, RunOutline, compare_figure, correct_secondary, pair_runs,
 };
 use crate::summary::Measure;
+use record::document::answer_json;
 use serde::{Deserialize, Serialize};
 
 /// The entry of `launcher compare`.

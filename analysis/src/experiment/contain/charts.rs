@@ -6,13 +6,13 @@
 use super::{Contained, Containment, Containments};
 use crate::chart::scale::Scale;
 use crate::chart::sparkline::{self, TimelineSlice};
-use crate::document::Document;
 use crate::grouping::distinct;
-use crate::numbers::duration;
 use crate::summary::Summary;
 use crate::timeline::Timeline;
 use maud::{Markup, html};
 use protocol::plan::{Isolation, Technique};
+use record::document::Document;
+use record::numbers::duration;
 use std::path::Path;
 
 /// The maximum number of columns of a matrix, so that it fits a printed page.

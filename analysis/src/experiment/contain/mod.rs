@@ -9,11 +9,11 @@ pub use report::report;
 use super::runs::{self, ExperimentRuns};
 use super::sweep::{self, condition_line};
 use super::{Answer, Experiment, Figures, KindEntry};
-use crate::document::answer_json;
 use crate::grouping::distinct;
 use crate::merge::OrderLosses;
 use crate::summary::{AroundFault, VenueIncident};
 use protocol::plan::{FaultKind, Isolation, IsolationLevels, Journaling, Technique};
+use record::document::answer_json;
 use serde::{Deserialize, Serialize};
 use system::named_enum;
 

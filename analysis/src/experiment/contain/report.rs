@@ -8,9 +8,9 @@ use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::report_frame;
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
 use crate::grouping::distinct;
-use crate::numbers::{counted, duration, duration_or_dash as time, short};
 use crate::table::{Grid, GridRow};
 use protocol::plan::Journaling;
+use record::numbers::{counted, duration, duration_or_dash as time, short};
 use std::path::Path;
 
 /// Returns the report of `launcher contain`: the containment table, and effects on survivors.

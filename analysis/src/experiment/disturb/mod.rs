@@ -15,7 +15,6 @@ use super::contain::{Contained, Undisturbed};
 use super::runs::{self, ExperimentRuns, Point};
 use super::sweep::{self, condition_line};
 use super::{Answer, Endpoint, Experiment, Figures, KindEntry};
-use crate::document::answer_json;
 use crate::stats::{
     ComparisonLine, Margin, Percentile, RunOutline, RunPairing, Verdict, compare_figure, correct_family,
     correct_secondary, median, pair_runs,
@@ -23,6 +22,7 @@ use crate::stats::{
 use crate::summary::Measure;
 use protocol::flow::Stage;
 use protocol::plan::{FaultKind, IsolationLevels, Technique};
+use record::document::answer_json;
 use serde::{Deserialize, Serialize};
 
 /// The entry of `launcher disturb`.

@@ -10,13 +10,13 @@ use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::report_frame;
 use crate::experiment::{ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
 use crate::grouping::{distinct, grouped};
-use crate::numbers::{duration_or_dash, short};
 use crate::stats::{self, ComparisonLine, Percentile, Verdict};
 use crate::summary::Measure;
 use crate::table::{Column, Grid};
 use maud::Markup;
 use protocol::flow::Stage;
 use protocol::plan::{FaultKind, Isolation};
+use record::numbers::{duration_or_dash, short};
 
 /// A figure that may be this many times the calm one is not said to lie near it.
 const MAX_REACH: f64 = 10.0;

@@ -223,7 +223,7 @@ pub(super) fn charts(isolation_costs: &IsolationCosts) -> Vec<Markup> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::fixture;
+    use crate::fixture;
     use crate::stats::Verdict;
 
     fn isolation_costs(differences: &[Option<f64>]) -> IsolationCosts {

@@ -4,13 +4,13 @@ use super::{IsolationCostRow, IsolationCosts, LevelCost, growth};
 use crate::experiment::ratio::{self, describe_verdict, format_all_pairs, line_of, verdict_mark};
 use crate::experiment::time_unit::TimeUnit;
 use crate::grouping::{distinct, grouped};
-use crate::numbers::{duration, duration_or_dash, plain, short};
 use crate::report::strategy_costs::kibibytes;
 use crate::stats::{ComparisonLine, Estimate};
 use crate::summary::StrategyCosts;
 use crate::table::{Column, Grid, GridRow};
-use crate::units::human_bytes;
 use protocol::plan::{Isolation, Technique};
+use record::numbers::{duration, duration_or_dash, plain, short};
+use record::units::human_bytes;
 
 /// Which of the two estimates decides.
 const KEPT_PAIRS: &str = "kept pairs decide if at least 5 and half of all, otherwise all pairs";
@@ -358,7 +358,7 @@ fn format_cost(line: &ComparisonLine, unit: TimeUnit) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::fixture;
+    use crate::fixture;
     use crate::stats::{MIN_PAIRS, Percentile, compare_figure, fixtures, pair_runs};
     use crate::summary::Measure;
 

@@ -16,10 +16,10 @@ pub use report::report;
 use super::runs::{self, ExperimentRuns, too_few_repeats};
 use super::sweep::{self, condition_line};
 use super::{Answer, Endpoint, Experiment, KindEntry, ProtectionCost};
-use crate::document::answer_json;
 use crate::stats::{ComparisonLine, MIN_PAIRS, correct_secondary};
 use crate::summary::StrategyCosts;
 use protocol::plan::{Isolation, Technique};
+use record::document::answer_json;
 use serde::{Deserialize, Serialize};
 
 /// The entry of `launcher bill`.

@@ -13,13 +13,13 @@ use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::{point_sections, report_frame};
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
 use crate::grouping::{distinct, grouped};
-use crate::numbers::percent;
 use crate::report::strategy_costs;
 use crate::stats::Percentile;
 use crate::summary::{Measure, StrategyCosts};
 use crate::table::{Column, Grid, GridRow};
 use maud::{Markup, html};
 use protocol::plan::Isolation;
+use record::numbers::percent;
 
 /// A class for each level, in the order in which they appear.
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];

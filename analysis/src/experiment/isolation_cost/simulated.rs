@@ -2,8 +2,8 @@
 //! is claimed where there is none.
 
 use super::{IsolationCostRow, IsolationCosts, REPEATS};
-use crate::document::fixture;
 use crate::experiment::{Axis, Experiment, ExperimentRuns, Figures, Kind, Setting};
+use crate::fixture;
 use crate::stats::seeded_rng::SeededRng;
 use crate::stats::synthetic::{CoreMoves, DISTURBED, Machine, QUIET, moving_runs};
 use crate::stats::{RunOutline, Sample, Verdict, fixtures};

@@ -4,8 +4,8 @@
 
 use super::figures::Measured;
 use super::{LabCell, LabRun, Wait};
-use crate::numbers::plain;
 use crate::stats::{Evidence, Ranking, median, rank};
+use record::numbers::plain;
 use std::collections::BTreeMap;
 
 /// A figure of one run that cells are compared by.

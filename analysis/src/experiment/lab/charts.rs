@@ -5,8 +5,8 @@ use super::{Lab, LabCell, Speed, Wait};
 use crate::chart::axis::duration;
 use crate::chart::plot::{DataSeries, Plot, PlotAxis, SeriesKind, Unit};
 use crate::grouping::grouped;
-use crate::numbers::counted;
 use maud::{Markup, html};
+use record::numbers::counted;
 
 const fn class(wait: Wait) -> &'static str {
     match wait {

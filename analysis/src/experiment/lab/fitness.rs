@@ -68,7 +68,7 @@ impl Lab {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::fixture;
+    use crate::fixture;
 
     /// The golden lab with a core for each end, and one run whose consumers did this.
     fn lab(change: impl Fn(&mut LabRun)) -> Lab {

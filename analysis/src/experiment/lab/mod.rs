@@ -12,15 +12,15 @@ pub use report::report;
 
 use super::order::ordered_rows;
 use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting};
-use crate::document::{Document, DocumentError, SaveError, answer_json};
 use crate::fitness::Fitness;
-use crate::machine::Machine;
-use crate::numbers::counted;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use protocol::plan::{Isolation, Technique};
+use record::document::{Document, DocumentError, SaveError, answer_json};
+use record::machine::Machine;
+use record::numbers::counted;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use system::named_enum;
@@ -489,7 +489,7 @@ mod tests {
 
     #[test]
     fn the_latencies_of_runs_add_up() {
-        let golden: Lab = crate::document::fixture("before/lab.json");
+        let golden: Lab = crate::fixture("before/lab.json");
         let mut cell = LabCell { made: Vec::new(), ..golden.cells[0].clone() };
         let run = |number, problems: &[&str]| LabRun {
             number,

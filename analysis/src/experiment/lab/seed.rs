@@ -3,8 +3,8 @@
 use super::against::{RUN_TIME, against, multiple};
 use super::figures::{Measured, PAIRS};
 use super::{Lab, Speed, Wait};
-use crate::numbers::{count, duration, plain};
 use crate::table::{Grid, GridRow};
+use record::numbers::{count, duration, plain};
 
 /// Techniques that stand for the seed's array, and for its linked list. The first of a lab counts.
 const ARRAYS: [&str; 2] = ["array-queue", "crossbeam-array-queue"];
@@ -151,7 +151,7 @@ fn sizes(lab: &Lab, measured: &[Measured<'_>]) -> Vec<String> {
 /// Splits a run with a slow end into its slowness, the timer's lateness, and the queue's rest.
 fn shares_of_a_slow_run(lab: &Lab, measured: &[Measured<'_>]) -> Option<String> {
     let (kind, time) = lab.slow.split_once(':')?;
-    let asked = time.parse::<crate::units::Nanos>().ok()?.0 as f64;
+    let asked = time.parse::<record::units::Nanos>().ok()?.0 as f64;
     let (cell, figures) = measured.iter().find(|(cell, _)| {
         (cell.producer, cell.consumer, cell.producers, cell.consumers) == (Speed::Slow, Speed::Fast, 1, 1)
     })?;

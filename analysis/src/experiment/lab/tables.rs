@@ -4,9 +4,9 @@ use super::against::{CPU, P50, P99, multiple, rank_cells, wait_against_busy};
 use super::figures::{CellFigures, Measured, PAIRS};
 use super::{Lab, LabCell, LabRun, Wait};
 use crate::experiment::time_unit::TimeUnit;
-use crate::numbers::{count, duration, plain};
 use crate::stats::Spread;
 use crate::table::{Column, Grid, GridRow};
+use record::numbers::{count, duration, plain};
 
 /// Returns the number of runs of a cell that were made at the same time; 0: each alone.
 fn side_by_side(cell: &LabCell) -> u32 {

@@ -5,11 +5,11 @@ use super::{Recovery, Survey, SurveyPart};
 use crate::chart::svg::{self, coordinate, line, text};
 use crate::experiment::ratio::{describe_verdict, line_of, ratio_cell};
 use crate::experiment::{Comparison, contain, disturb, isolation_cost};
-use crate::numbers::{count, counted, duration, plain};
 use crate::stats::{ComparisonLine, Percentile, Spread};
 use crate::table::grid::wrap;
-use crate::units::human_bytes;
 use maud::{Markup, html};
+use record::numbers::{count, counted, duration, plain};
+use record::units::human_bytes;
 
 const WIDTH: usize = 80;
 const NAMES: usize = 13;

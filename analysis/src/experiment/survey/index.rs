@@ -4,9 +4,9 @@ use super::card::machine_name;
 use super::picture::{self, SIZE, STYLE};
 use super::{Survey, SurveyPart};
 use crate::chart::svg::{self, coordinate, line, text};
-use crate::escape::markdown;
 use crate::table::grid::wrap;
 use maud::{Markup, html};
+use record::escape::markdown;
 use std::fmt::Write;
 
 /// The parts that are drawn, with the heads of their columns.

@@ -13,11 +13,11 @@ use super::{
     Answer, Comparisons, Containments, Disturbances, Experiment, ExperimentState, Figures, IsolationCosts,
     Kind, KindEntry, Row, Setting,
 };
-use crate::document::{Document, DocumentError, SaveError};
 use crate::fitness::Fitness;
-use crate::machine::Machine;
-use crate::numbers::counted;
 use crate::stats::Spread;
+use record::document::{Document, DocumentError, SaveError};
+use record::machine::Machine;
+use record::numbers::counted;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::Path;

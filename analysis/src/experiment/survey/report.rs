@@ -5,9 +5,9 @@ use super::picture::STYLE;
 use super::{KIND, MachineCheck, PartRecord, Survey, SurveyPart};
 use crate::chart::svg::coordinate;
 use crate::experiment::{ALL, ExperimentReport, ReportSection, machine_facts};
-use crate::numbers::{counted, duration};
 use crate::table::Grid;
 use maud::{Markup, PreEscaped, html};
+use record::numbers::{counted, duration};
 
 /// Returns the report of a survey (`launcher survey`).
 pub fn report(survey: &Survey) -> ExperimentReport {

@@ -10,10 +10,10 @@ use crate::experiment::axis::{AxisChart, ChartSet};
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::{Axis, Kind};
 use crate::grouping::grouped;
-use crate::numbers::duration;
 use crate::stats::{Percentile, RunOutline, Spread};
 use crate::summary::Measure;
 use maud::{Markup, html};
+use record::numbers::duration;
 
 /// The maximum number of rows of a chart.
 const MAX_CHART_ROWS: usize = 80;

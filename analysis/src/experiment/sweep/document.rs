@@ -4,11 +4,11 @@
 use super::charts::engine_latency;
 use super::knee::{self, KneeLine};
 use super::tables::{across, down};
-use crate::document::{Document, answer_json};
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::{Axis, Experiment};
 use crate::grouping::grouped;
 use crate::stats::{OpenOrdersCheck, Percentile, RunOutline, Spread};
+use record::document::{Document, answer_json};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

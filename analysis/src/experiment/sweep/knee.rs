@@ -149,8 +149,8 @@ pub(super) fn chart(lines: &[KneeLine]) -> Option<KneeChart> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::document::fixture;
     use crate::experiment::{AxisRecord, Experiment, Figures, Kind, Setting, ordered_rows};
+    use crate::fixture;
     use crate::stats::fixtures;
 
     /// Returns a sweep over work whose orchestrator waits as a model predicts, above 200 ns of

@@ -7,11 +7,11 @@ use super::charts::engine_latency;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::{Axis, AxisRecord};
 use crate::grouping::grouped;
-use crate::numbers::duration;
 use crate::stats::{
     Evidence, Percentile, Ranking, RunOutline, Spread, compare_figure, format_ratio, pair_runs, rank,
 };
 use crate::summary::Measure;
+use record::numbers::duration;
 
 /// Ranks points of one condition by a percentile; `None` for fewer than two that have it.
 pub(super) fn rank_points<'a>(
@@ -95,8 +95,8 @@ pub(super) fn answer(sweep: &ExperimentRuns) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::fixture;
     use crate::experiment::{Experiment, RunEntry};
+    use crate::fixture;
     use crate::stats::fixtures;
 
     /// A point with eight runs around a median; `load` changes the orders that they play.

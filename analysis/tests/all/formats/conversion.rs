@@ -2,12 +2,12 @@
 //! version that reads them.
 
 use super::{before, before_file, golden};
-use analysis::document::{Document, DocumentFault};
 use analysis::experiment::{
     Comparisons, Containments, Experiment, ExperimentRuns, ExperimentState, IsolationCosts, Kind, RateSearch,
     Survey,
 };
 use protocol::index::StrategyIndex;
+use record::document::{Document, DocumentFault};
 use serde_json::{Value, json};
 use std::fs;
 use tempfile::TempDir;

@@ -2,12 +2,12 @@
 //! versions, other documents, truncated and damaged files are refused with an explanation.
 
 use super::{before, golden, golden_file};
-use analysis::document::{Document, DocumentError, DocumentFault};
 use analysis::experiment::{Boards, Experiment, Lab};
-use analysis::record::RunRecord;
 use analysis::summary::Summary;
 use analysis::tail::{NoiseSlice, Tail};
 use analysis::timeline::Timeline;
+use record::document::{Document, DocumentError, DocumentFault};
+use record::run::RunRecord;
 use std::fmt::Debug;
 use std::fs;
 use std::process::Command;
@@ -30,7 +30,7 @@ fn check<D: Document + Debug + PartialEq>() {
     let json = document.json().unwrap();
     if std::env::var_os("BULKHEAD_GOLDEN").is_some() {
         // Replaced atomically: other tests read it concurrently.
-        analysis::document::write_atomically(&golden_file::<D>(), &json).unwrap();
+        record::document::write_atomically(&golden_file::<D>(), &json).unwrap();
     }
     let saved = fs::read(golden_file::<D>()).unwrap();
     assert!(

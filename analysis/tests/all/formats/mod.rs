@@ -6,7 +6,7 @@ mod histograms;
 mod method;
 mod surveys;
 
-use analysis::document::Document;
+use record::document::Document;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 

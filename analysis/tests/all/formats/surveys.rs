@@ -2,10 +2,10 @@
 //! index page are what this build draws.
 
 use super::{before, golden_file};
-use analysis::document::write_atomically;
 use analysis::experiment::survey::{survey_index, svg_card, text_card};
 use analysis::experiment::{Experiment, Survey};
 use analysis::stats::Verdict;
+use record::document::write_atomically;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -6,9 +6,9 @@ use crate::common::evaluate_into;
 use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
 use crate::formats::{before, golden};
-use analysis::document::Document;
 use analysis::experiment::{Contained, Containment, Containments, Experiment, FaultOutcome, Kind, Row};
 use protocol::plan::{Isolation, Technique};
+use record::document::Document;
 
 #[test]
 fn containment_table_draws_each_cell() {

@@ -4,9 +4,9 @@
 use super::dom::{elements, having};
 use super::fixtures::tailed;
 use crate::common::evaluated;
-use analysis::document::Document;
 use analysis::html::order_path;
 use analysis::summary::Summary;
+use record::document::Document;
 use std::path::Path;
 
 /// Returns the XML fault of a text: mismatched tags, unquoted attributes, or unescaped characters.

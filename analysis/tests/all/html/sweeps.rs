@@ -5,7 +5,6 @@ use super::dom::{having, numbers, plot, plots, series, text, texts};
 use super::fixtures::{keep, written};
 use crate::fixture::scatter;
 use crate::formats::{before, golden};
-use analysis::document::Document;
 use analysis::experiment::{
     Axis, AxisRecord, Experiment, ExperimentRuns, ExperimentState, Figures, IsolationCostRow, IsolationCosts,
     Kind, RateStep, Reference, Row, SearchLimits, Setting, isolation_cost, ordered_rows,
@@ -13,6 +12,7 @@ use analysis::experiment::{
 use analysis::stats::{ComparisonLine, Difference, Estimate, Percentile, RunOutline, Verdict};
 use analysis::summary::Distribution;
 use protocol::plan::{Isolation, Technique};
+use record::document::Document;
 use serde_json::Value;
 use tempfile::TempDir;
 

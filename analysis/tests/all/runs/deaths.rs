@@ -6,13 +6,13 @@ use crate::fixture::killing::{GONE, StrategyDeath};
 use crate::fixture::{Fixture, START, Shape};
 use analysis::merge::ViolationKind as Kind;
 use analysis::merge::{MergedRun, OrderLosses};
-use analysis::record::{Incident, RunOutcome};
 use proptest::prelude::*;
 use protocol::index::StrategyIndex;
 use protocol::plan::{Isolation, Threading};
 use protocol::stamps::{Point, Record};
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::OrderId;
+use record::run::{Incident, RunOutcome};
 
 /// Long enough that each category has orders: 5 µs between two orders of a strategy, delays of 25
 /// to 75 µs.

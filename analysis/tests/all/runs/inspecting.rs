@@ -3,12 +3,12 @@
 use crate::common::{damage, scribble_on};
 use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
-use analysis::document::Document;
 use analysis::inspect::{Format, Options, inspect};
-use analysis::logfile::RECORDS_AT;
 use proptest::prelude::*;
 use protocol::stamps::Point;
 use protocol::wire::OrderId;
+use record::document::Document;
+use record::logfile::RECORDS_AT;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 

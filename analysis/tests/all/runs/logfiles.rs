@@ -1,9 +1,9 @@
 //! Saved logs, valid and damaged.
 
 use crate::fixture::{Fixture, Shape};
-use analysis::logfile::{LogError, LogReader, RECORDS_AT};
 use proptest::prelude::*;
 use protocol::stamps::Record;
+use record::logfile::{LogError, LogReader, RECORDS_AT};
 
 fn read(bytes: &[u8]) -> (Vec<Record>, Result<(), LogError>) {
     let mut records = Vec::new();

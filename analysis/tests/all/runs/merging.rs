@@ -4,13 +4,13 @@ use crate::common::{Defect, all_accounted, check_each, kinds, only, run, stamp};
 use crate::fixture::{Fixture, SESSION, STAGES, START, Shape, sort_by_event};
 use analysis::merge::ViolationKind as Kind;
 use analysis::merge::{MergedRun, OrderCounts};
-use analysis::record::RunOutcome;
 use proptest::prelude::*;
 use protocol::flow::REPORT_PATH;
 use protocol::plan::{Pacing, Threading};
 use protocol::stamps::{Point, Record};
 use protocol::status::StatusField;
 use protocol::wire::OrderId;
+use record::run::RunOutcome;
 
 const ID: OrderId = OrderId::new(1, 0, 7);
 /// The next order, at its venue: with two strategies and two venues, each strategy has its own.

@@ -3,10 +3,10 @@
 use crate::common::{fault, summary};
 use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, Shape};
-use analysis::record::RunOutcome;
 use analysis::stats::RunOutline;
 use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
+use record::run::RunOutcome;
 use shm::ring::Step;
 
 /// Two strategies with 200 orders each over 4 ms.

@@ -3,9 +3,9 @@
 
 use crate::common::{Defect, summary};
 use crate::fixture::{Fixture, START, Shape};
-use analysis::record::RunOutcome;
 use protocol::stamps::Point;
 use protocol::status::StatusField;
+use record::run::RunOutcome;
 use std::sync::LazyLock;
 
 /// Enough orders for a p99.9.

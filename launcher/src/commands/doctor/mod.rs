@@ -13,11 +13,11 @@ use crate::output;
 use crate::planner;
 use crate::runtime::active::ActiveRun;
 use crate::runtime::container::{self, cgroups};
-use analysis::cpu_list;
 use analysis::experiment::{CheckState, MachineCheck as Check};
-use analysis::units::human_bytes;
 use anyhow::Result;
 use protocol::plan::Plan;
+use record::cpu_list;
+use record::units::human_bytes;
 use std::io::Write;
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 
 use super::{Check, note, ok};
 use crate::host::{Machine, RealTime, System};
-use analysis::cpu_list;
+use record::cpu_list;
 
 const USUAL_PRIORITY: u8 = 50;
 

@@ -3,8 +3,8 @@
 use super::{Check, bad, note, ok};
 use crate::host::{Machine, System};
 use crate::runtime::active::ActiveRun;
-use analysis::units::human_bytes;
 use protocol::plan::Plan;
+use record::units::human_bytes;
 use std::collections::BTreeSet;
 
 /// Share of the CPUs from which the load is worth a note; a load of all CPUs invalidates figures.

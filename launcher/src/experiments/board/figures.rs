@@ -7,13 +7,13 @@ use crate::experiments::benchmark::{BenchmarkRun, EndResults};
 use analysis::experiment::{
     BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardUsage, BoardWriter, board,
 };
-use analysis::record::{RoleRestart, RunOutcome};
 use analysis::summary::figures::MeasureSeries;
 use protocol::index::StrategyIndex;
 use protocol::labels::{ReaderCounter, WriterCounter};
 use protocol::plan::{BoardWork, Plan};
 use protocol::shared_histogram::Resolution;
 use protocol::status::StatusField;
+use record::run::{RoleRestart, RunOutcome};
 use roles::board::histograms::BoardMeasure;
 use std::slice;
 

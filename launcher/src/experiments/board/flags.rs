@@ -9,9 +9,9 @@ use crate::experiments::benchmark::check_cores;
 use crate::experiments::presets::{BoardPreset, seed_board};
 use crate::host::Machine;
 use analysis::experiment::BoardWarnings;
-use analysis::units::{Count, Nanos};
 use clap::Args;
 use protocol::plan::{BoardWork, Isolation, ReaderWaiting};
+use record::units::{Count, Nanos};
 use shm::board::BoardShape;
 use std::path::PathBuf;
 

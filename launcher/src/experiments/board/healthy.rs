@@ -1,7 +1,7 @@
 //! The value of `--healthy`: limits of a board's figures, the seed's unless named.
 
 use analysis::experiment::{BoardWarnings, THRESHOLDS};
-use analysis::units::{Count, Nanos};
+use record::units::{Count, Nanos};
 use std::str::FromStr;
 
 /// The value of `--healthy` without limits: the seed's.

@@ -1,8 +1,8 @@
 //! The write load of the board benchmark: when each write is due.
 
 use crate::config::UsageError;
-use analysis::units::Count;
 use protocol::index::StrategyIndex;
+use record::units::Count;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

@@ -2,7 +2,7 @@
 //! second.
 
 use crate::config::UsageError;
-use analysis::cpu_list;
+use record::cpu_list;
 use std::fmt;
 use std::str::FromStr;
 

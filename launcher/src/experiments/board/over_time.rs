@@ -2,7 +2,6 @@
 
 use super::histogram::record_histogram;
 use crate::experiments::benchmark::{BenchmarkRun, EndResults};
-use analysis::document::write_atomically;
 use analysis::experiment::{BoardSlice, ThreadLatencies, latency_csv};
 use analysis::summary::Distribution;
 use analysis::summary::figures::MeasureSeries;
@@ -10,6 +9,7 @@ use anyhow::Result;
 use protocol::benchmark::BOARD_SLICES;
 use protocol::plan::BoardWork;
 use protocol::shared_histogram::Resolution;
+use record::document::write_atomically;
 use roles::board::histograms::BoardMeasure;
 use std::path::Path;
 use std::slice;

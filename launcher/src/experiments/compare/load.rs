@@ -2,11 +2,11 @@
 
 use crate::experiments::record::read;
 use crate::experiments::usage;
-use analysis::document::Document;
 use analysis::experiment::{Axis, Experiment, ExperimentRuns, Kind};
 use analysis::stats::RunOutline;
 use analysis::summary::Summary;
 use anyhow::{Context, Result, ensure};
+use record::document::Document;
 use std::fs;
 use std::path::Path;
 

@@ -18,7 +18,6 @@ use super::{ExperimentFlags, measure_experiment, usage};
 use crate::config::{RunFlags, Slower, Undecided, UsageError};
 use crate::host::Machine;
 use crate::saved_results::folder_of;
-use analysis::document::Document;
 use analysis::experiment::{
     Answer, ComparedSettings, Comparison, Comparisons, Endpoint, Experiment, ExperimentRuns, Kind, compare,
 };
@@ -27,6 +26,7 @@ use analysis::summary::Summary;
 use anyhow::Result;
 use clap::Args;
 use load::{SettingRuns, format_setting, group, load};
+use record::document::Document;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 

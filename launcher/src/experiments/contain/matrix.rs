@@ -3,12 +3,12 @@
 use crate::config::value::SettingValue;
 use crate::config::{FaultSpec, Faults, Settings};
 use crate::planner;
-use analysis::units::{Count, Nanos};
 use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::plan::{
     ExchangePlacement, FaultKind, FaultTarget, FaultTime, Isolation, IsolationLevels, Journaling, OnDeath,
     Placement, Technique, Trading,
 };
+use record::units::{Count, Nanos};
 use shm::ring::Step;
 
 /// The index of the strategy that gets the fault, of three; or of the venue or gateway, of two.

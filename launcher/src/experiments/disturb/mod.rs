@@ -19,10 +19,8 @@ use analysis::experiment::axis::CostRole;
 use analysis::experiment::{
     Contained, DISTURBANCE_MARGIN, DisturbanceDone, EngineGaps, Experiment, Kind, Setting,
 };
-use analysis::record::RunOutcome;
 use analysis::stats::Margin;
 use analysis::summary::{Summary, ThreadSummary};
-use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use clap::Args;
 use protocol::index::StrategyIndex;
@@ -30,6 +28,8 @@ use protocol::labels::{Counter, StrategyCounter};
 use protocol::plan::{
     FaultKind, FaultTarget, Isolation, IsolationLevels, Journaling, OnDeath, Role, Technique,
 };
+use record::run::RunOutcome;
+use record::units::{Count, Nanos};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;

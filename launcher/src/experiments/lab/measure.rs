@@ -8,16 +8,16 @@ use crate::output::program;
 use crate::runtime::prepare::Interruption;
 use crate::runtime::signals::Signals;
 use crate::runtime::stages::Interrupted;
-use analysis::document::Document;
 use analysis::experiment::{
     Experiment, Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram,
 };
-use analysis::record::RunOutcome;
 use anyhow::{Context, Result, anyhow};
 use hdrhistogram::Histogram;
 use protocol::labels::{ConsumerCounter, ProducerCounter};
 use protocol::plan::{EndWaiting, EventCost, Plan, QueueWork, Workload};
 use protocol::status::StatusField;
+use record::document::Document;
+use record::run::RunOutcome;
 use roles::queue::ledger::{latencies, problems, shares};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -265,7 +265,7 @@ fn run_of(number: u32, work: &QueueWork, made: &BenchmarkRun) -> (LabRun, Histog
 mod tests {
     use super::super::LabFlags;
     use super::*;
-    use analysis::units::Count;
+    use record::units::Count;
 
     #[test]
     fn rounds_cover_every_cell_and_rotate_the_first() {

@@ -16,15 +16,15 @@ use crate::host::Machine;
 use crate::planner;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::run::{self, Interrupted, Interruption, Presentation};
-use analysis::document::Document;
 use analysis::experiment::{
     Comparisons, Containments, Disturbances, Experiment, ExperimentRuns, IsolationCosts, Recovery,
 };
-use analysis::record::RunOutcome;
 use analysis::stats::MIN_PAIRS;
 use analysis::summary::{Measure, Summary};
 use anyhow::{Context, Error, Result, bail};
 use clap::Args;
+use record::document::Document;
+use record::run::RunOutcome;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

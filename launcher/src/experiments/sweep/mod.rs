@@ -15,10 +15,10 @@ use crate::host::Machine;
 use crate::planner::Input;
 use crate::saved_results::folder_of;
 use analysis::experiment::{Axis, Experiment, Kind, SearchLimits};
-use analysis::units::{Count, Nanos};
 use anyhow::Result;
 use clap::Args;
 use planned::{PlannedFlags, planned};
+use record::units::{Count, Nanos};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -11,15 +11,15 @@ use crate::experiments::record::{new_record, read};
 use crate::experiments::search::search;
 use crate::host::fake;
 use crate::runtime::run::Interrupted;
-use analysis::document::Document;
 use analysis::experiment::{
     ALL, Axis, Experiment, ExperimentRuns, ExperimentState, Figures, Kind, RateSearch, SearchLimits, Setting,
     sweep,
 };
-use analysis::record::RunOutcome;
 use analysis::report::grid::Grid;
 use analysis::stats::fixtures;
 use anyhow::{Result, anyhow};
+use record::document::Document;
+use record::run::RunOutcome;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -33,7 +33,7 @@ pub(super) fn record(axes: &[(Axis, &str)], repeats: u64) -> Experiment {
         axes: axes.iter().map(|(axis, list)| read_values(*axis, list).unwrap()).collect(),
         ..SweepRequest::default()
     };
-    asked.base.repeats = Some(analysis::units::Count(repeats));
+    asked.base.repeats = Some(record::units::Count(repeats));
     let mut record = new_record(Kind::Sweep, &asked, 5, machine, &Common::default());
     points::lay_out(&mut record, &asked).unwrap();
     record
@@ -216,7 +216,7 @@ fn unwritable_folder_stops_sweep_and_keeps_saved_runs() {
 fn unmet_precondition_leaves_no_folder() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("sweep");
-    let mut fail = |other: Option<&str>| {
+    let fail = |other: Option<&str>| {
         let mut sweep = record(&LEVELS, 1);
         fs::create_dir(&folder).unwrap();
         sweep.save(&folder).unwrap();

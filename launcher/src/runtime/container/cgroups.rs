@@ -12,10 +12,10 @@
 
 use crate::host::cgroups::{self, CgroupHierarchy};
 use crate::runtime::run_id::RunId;
-use analysis::cpu_list;
 use anyhow::{Context, Result};
 use nix::unistd::{AccessFlags, access, geteuid};
 use protocol::plan::{LimitKeeper, Plan, ProcessPlan, ResourceLimit, StrategyResources};
+use record::cpu_list;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};

@@ -20,10 +20,10 @@
 //! disk, since their code is ours: a strategy can wait in the kernel for as long as it likes.
 
 use super::{CpuAccount, CpuSample, Deadline};
-use analysis::cpu_shortage::CpuShortage;
-use analysis::units::Nanos;
 use protocol::plan::{Journaling, Plan, Role};
 use protocol::status::{LivenessSample, ThreadState};
+use record::cpu_shortage::CpuShortage;
+use record::units::Nanos;
 use std::time::Duration;
 use thiserror::Error;
 

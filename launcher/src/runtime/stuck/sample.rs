@@ -4,7 +4,7 @@
 use super::CpuAccount;
 use crate::host;
 use crate::host::cgroups::cpu_cgroup;
-use analysis::cpu_shortage::CpuShortage;
+use record::cpu_shortage::CpuShortage;
 use std::path::Path;
 use std::time::Duration;
 use system::process;

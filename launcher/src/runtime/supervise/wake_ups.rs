@@ -1,6 +1,6 @@
 //! How often the launcher wakes up during a run: it may share cores with what is measured.
 
-use analysis::kernel::WakeUps;
+use record::kernel::WakeUps;
 use std::path::Path;
 
 /// Returns how often the launcher has slept until now, `now_ns` after the start.

@@ -1,10 +1,10 @@
 //! The supervisor's effects. The runtime performs them on processes and shared memory; the
 //! simulation performs them on its simulated processes.
 
-use analysis::record::RunOutcome;
 use protocol::control::RunState;
 use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, Role};
+use record::run::RunOutcome;
 use std::time::Duration;
 
 /// The time that processes get to exit before they are killed.

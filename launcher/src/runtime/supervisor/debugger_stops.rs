@@ -7,8 +7,8 @@
 use super::Supervisor;
 use super::actions::{Action, Actions};
 use super::observations::Observations;
-use analysis::numbers::{count, duration};
 use protocol::plan::Plan;
+use record::numbers::{count, duration};
 use std::collections::BTreeMap;
 
 /// The stops by thread, as an index in the plan.

@@ -7,8 +7,8 @@
 
 use super::Supervisor;
 use super::actions::{Action, Actions};
-use analysis::numbers::{count, duration};
 use protocol::plan::Plan;
+use record::numbers::{count, duration};
 use std::collections::BTreeMap;
 
 /// The pauses of deadlines by process, as an index in the plan.

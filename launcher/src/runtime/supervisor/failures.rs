@@ -4,11 +4,11 @@ use super::actions::{Action, Actions};
 use super::containment::with_own_message;
 use super::observations::Observations;
 use super::{Phase, Supervisor};
-use analysis::record::RunOutcome;
 use protocol::index::StrategyIndex;
 use protocol::plan::Role;
 use protocol::role::RoleKind;
 use protocol::status::ThreadState;
+use record::run::RunOutcome;
 use std::time::Duration;
 
 const MEMORY_LOST: &str = "memory of the run was taken away";

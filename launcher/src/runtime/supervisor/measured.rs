@@ -11,10 +11,10 @@ use super::actions::{Action, Actions};
 use super::failures::failure;
 use super::observations::Observations;
 use super::{NextPhase, Phase, Supervisor};
-use analysis::record::{RestartSteps, RoleRestart, RunOutcome};
 use protocol::control::RunState;
 use protocol::plan::{BoardWork, EventCost, Role, Workload};
 use protocol::status::ThreadState;
+use record::run::{RestartSteps, RoleRestart, RunOutcome};
 use std::time::Duration;
 
 /// How long the ends of a queue may make no progress, in addition to their pace.

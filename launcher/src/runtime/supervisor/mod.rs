@@ -37,7 +37,6 @@ use protocol::index::StrategyIndex;
 use crate::faults::{DueFault, FaultSchedule, Presence, is_by_signal};
 use crate::runtime::stuck::{Deadline, Liveness, StallWatch};
 use actions::{Action, Actions, ExitTime};
-use analysis::record::{Addition, Incident, Outage, RoleRestart, RunOutcome};
 use containment::Containment;
 use debugger_stops::DebuggerStops;
 use disk_waits::DiskWaits;
@@ -49,6 +48,7 @@ use protocol::control::RunState;
 use protocol::plan::{Plan, Role};
 use protocol::role::RoleKind;
 use protocol::status::ThreadState;
+use record::run::{Addition, Incident, Outage, RoleRestart, RunOutcome};
 use stall_exemptions::StarvedProcesses;
 use std::time::Duration;
 

@@ -3,9 +3,9 @@
 use super::reading_commands;
 use crate::common::output;
 use crate::fixture::{Fixture, Shape};
-use analysis::document::Document;
-use analysis::record::{Incident, RunOutcome, RunRecord};
 use protocol::index::StrategyIndex;
+use record::document::Document;
+use record::run::{Incident, RunOutcome, RunRecord};
 use std::fs;
 use std::path::Path;
 

@@ -93,7 +93,7 @@ fn run_whose_spares_are_never_added_is_complete() {
     let orders = &summary["orders"];
     let [scheduled, sent, lost] = ["scheduled", "sent", "lost"].map(|key| number(&orders[key]));
     assert!(scheduled == 2000 && sent > 900 && lost == 0, "{orders:#}");
-    let missing = analysis::numbers::count(scheduled - sent);
+    let missing = record::numbers::count(scheduled - sent);
     let note = format!("{missing} of 2,000 orders were not sent: 2 spare strategies were not added");
     assert!(list(&summary["notes"]).iter().any(|found| string(found) == note), "{:#}", summary["notes"]);
     assert!(!summary["reasons"].to_string().contains("not sent"), "{:#}", summary["reasons"]);

@@ -4,11 +4,11 @@
 
 use super::programs::{BOOK, Program, checked_fills, libraries, planned, with_player};
 use crate::common::{Launcher, list, number, output_of, skip, string, wait_until};
-use analysis::document::Document;
 use analysis::merge::{self, MergedRun};
-use analysis::record::RunRecord;
 use protocol::index::StrategyIndex;
 use protocol::plan::Role;
+use record::document::Document;
+use record::run::RunRecord;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;

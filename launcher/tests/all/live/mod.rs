@@ -2,7 +2,6 @@
 
 mod additions;
 mod board;
-mod bursts;
 mod changes_under_faults;
 mod closed_terminals;
 mod concurrent_runs;
@@ -27,13 +26,13 @@ mod lost_memory;
 mod machine_pause;
 mod market;
 mod memory;
+mod nemesis;
 mod operators;
 mod orphans;
 mod outages;
 mod permissions;
 mod priorities;
 mod programs;
-mod random_kills;
 mod removed_folder;
 mod replacements;
 mod resources;

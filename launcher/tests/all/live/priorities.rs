@@ -120,7 +120,7 @@ fn launcher_avoids_run_cores_if_others_exist() {
     let launcher = Launcher::new();
     let running = launcher.start(&format!("{LONG} --cores {last}"));
     let launcher_cores = cores(&proc(running.pid(), "status"));
-    assert_eq!(analysis::cpu_list::parse(&launcher_cores).unwrap(), rest);
+    assert_eq!(record::cpu_list::parse(&launcher_cores).unwrap(), rest);
     let engine = running.process("engine");
     let tasks = std::fs::read_dir(format!("/proc/{engine}/task")).unwrap().flatten();
     let statuses = tasks.map(|task| std::fs::read_to_string(task.path().join("status")).unwrap_or_default());

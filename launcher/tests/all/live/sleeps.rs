@@ -3,14 +3,14 @@
 
 use super::programs::{BOOK, Program};
 use crate::common::{Launcher, number};
-use analysis::document::Document;
 use analysis::merge::{self, MergedRun};
-use analysis::record::RunRecord;
 use analysis::tail::{Cause, Tail};
 use protocol::index::StrategyIndex;
 use protocol::plan::{Idle, Role};
 use protocol::stamps::{Gap, Point};
 use protocol::wire::OrderId;
+use record::document::Document;
+use record::run::RunRecord;
 
 /// The stamps that delimit rt_venue.
 const ENDS: [Point; 4] = [Point::StrategySend, Point::GatewayRecv, Point::GatewayDone, Point::StrategyRecv];

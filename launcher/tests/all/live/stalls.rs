@@ -2,10 +2,10 @@
 //! equal those of runs without stops.
 
 use crate::common::{Launcher, Running, skip};
-use analysis::document::Document;
 use analysis::stats::median;
 use analysis::summary::Summary;
 use analysis::tail::{Cause, Tail};
+use record::document::Document;
 use std::os::fd::AsFd;
 use std::process::{Command, ExitStatus};
 use std::thread::sleep;

@@ -7,9 +7,9 @@ use crate::runtime::stuck::Liveness;
 use crate::runtime::supervisor::actions::{Action, Actions};
 use crate::runtime::supervisor::observations::{Observations, OperatorAddition};
 use crate::runtime::supervisor::restart_policy::RestartPolicy;
-use analysis::record::{Addition, EndByOperator};
 use protocol::plan::OnDeath;
 use protocol::wire::MAX_EPOCH;
+use record::run::{Addition, EndByOperator};
 
 impl Containment<'_> {
     /// Starts the strategies that operators have added: the engine has confirmed that they are

@@ -14,11 +14,11 @@ use crate::runtime::stuck::Liveness;
 use crate::runtime::supervisor::actions::{Action, Actions};
 use crate::runtime::supervisor::observations::Observations;
 use crate::runtime::supervisor::restart_policy::{IncarnationEnd, MAX_RESTARTS};
-use analysis::record::{Outage, StayedDown};
 use protocol::index::GatewayIndex;
 use protocol::plan::Role;
 use protocol::status::ThreadState;
 use protocol::supervision::{GIVEN_UP, GatewayCounts};
+use record::run::{Outage, StayedDown};
 use std::time::Duration;
 
 impl SupervisedProcess {

@@ -14,9 +14,9 @@ use super::supervised::SupervisionStage;
 use crate::runtime::stuck::Liveness;
 use crate::runtime::supervisor::actions::{Action, Actions};
 use crate::runtime::supervisor::observations::Observations;
-use analysis::record::{RestartSteps, RoleRestart};
 use protocol::plan::Role;
 use protocol::status::ThreadState;
+use record::run::{RestartSteps, RoleRestart};
 
 /// Maximum restarts in a row of a role that is killed during recovery, which may be the cause.
 const MAX_ATTEMPTS: u32 = 16;

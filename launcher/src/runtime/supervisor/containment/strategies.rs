@@ -6,12 +6,12 @@ use crate::runtime::stuck::{Liveness, LivenessFault, blocked_slot};
 use crate::runtime::supervisor::actions::{Action, Actions};
 use crate::runtime::supervisor::observations::{Observations, OperatorEnd, ProcessObservation};
 use crate::runtime::supervisor::restart_policy::{IncarnationEnd, MAX_RESTARTS};
-use analysis::record::{EndByOperator, Incident, StayedDown};
 use protocol::index::StrategyIndex;
 use protocol::plan::{OnDeath, Role};
 use protocol::status::ThreadState;
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::MAX_EPOCH;
+use record::run::{EndByOperator, Incident, StayedDown};
 use std::time::Duration;
 
 /// Time from SIGKILL from which on it is recorded why a process has not ended.

@@ -3,11 +3,11 @@
 use crate::runtime::stuck::CpuSample;
 use crate::runtime::supervisor::observations::Observations;
 use crate::runtime::supervisor::restart_policy::{IncarnationEnd, RestartPolicy};
-use analysis::record::EndByOperator;
 use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Plan, Role};
 use protocol::status::ThreadState;
 use protocol::supervision::GatewayCounts;
+use record::run::EndByOperator;
 
 /// The stage of a process: running, or how far its death is handled. The index is that of the death
 /// in the list of its kind.

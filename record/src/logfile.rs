@@ -81,11 +81,13 @@ pub struct LogError {
 }
 
 impl LogError {
-    pub(crate) fn invalid(file: impl Into<String>, what: impl ToString) -> Self {
+    /// Creates an error about a log whose content is wrong.
+    pub fn invalid(file: impl Into<String>, what: impl ToString) -> Self {
         Self { fault: LogFault::Invalid, file: file.into(), what: what.to_string() }
     }
 
-    pub(crate) fn unreadable(file: impl Into<String>, source: impl ToString) -> Self {
+    /// Creates an error about a log that cannot be read.
+    pub fn unreadable(file: impl Into<String>, source: impl ToString) -> Self {
         Self { fault: LogFault::Unreadable, ..Self::invalid(file, source) }
     }
 }

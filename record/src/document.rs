@@ -78,13 +78,19 @@ pub trait Document: Serialize + Sized {
 }
 
 /// Reads a document from the file of its own in a folder.
-pub(crate) fn read<D: Document>(folder: &Path) -> Result<D, DocumentError> {
+///
+/// # Errors
+/// No such file, or one that is damaged or of another version.
+pub fn read<D: Document>(folder: &Path) -> Result<D, DocumentError> {
     let path = folder.join(D::FILE);
     parse(&path, &read_text(&path, D::ABSENT, D::REMEDY)?)
 }
 
 /// Serializes what a command prints with `--json`: indented, with its schema.
-pub(crate) fn answer_json(schema: &str, answer: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+///
+/// # Errors
+/// A value that JSON cannot hold.
+pub fn answer_json(schema: &str, answer: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut json = serde_json::to_vec_pretty(&VersionedDocument { schema: schema.into(), document: answer })?;
     json.push(b'\n');
     Ok(json)
@@ -139,7 +145,8 @@ pub struct DocumentError {
 }
 
 impl DocumentError {
-    pub(crate) fn new(fault: DocumentFault, path: &Path, message: String) -> Self {
+    /// Creates an error of a kind about a file. The message names path, cause and remedy.
+    pub fn new(fault: DocumentFault, path: &Path, message: String) -> Self {
         Self { fault, path: path.to_owned(), message }
     }
 }
@@ -234,11 +241,4 @@ fn write_file(path: &Path, bytes: &[u8], synced: bool) -> Result<(), SaveError> 
     // Synced before the rename, so that a power failure leaves the old file or the new one.
     let write = || OpenDir::open(folder)?.write_whole(name, bytes, synced);
     write().map_err(|error| SaveError::new(path, error))
-}
-
-/// Returns what a file of the tests holds: an answer, or a document of an earlier version.
-#[cfg(test)]
-pub(crate) fn fixture<T: serde::de::DeserializeOwned>(file: &str) -> T {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats").join(file);
-    serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap()
 }
