@@ -204,8 +204,8 @@ impl ActiveRunHandle {
         Some(status::state(&segment.copy(LOG_OFFSET).ok()?))
     }
 
-    /// Returns `true` if the engine has repaired an incarnation of a strategy, or never ran it; `None`
-    /// where its memory cannot be read.
+    /// Returns `true` if the engine has repaired an incarnation of a strategy, or never ran it;
+    /// `None` where its memory cannot be read.
     pub fn is_repaired(&self, strategy: StrategyIndex, epoch: u16) -> Option<bool> {
         if epoch == 0 && self.plan.trading().is_spare(strategy) {
             return Some(true);

@@ -334,15 +334,17 @@ impl<T: Copy> TimerWheel<T> {
         }
     }
 
+    /// Iterates over the entries that were ever used. A wheel that is late visits them again and
+    /// again, and the others could be a million.
+    fn used(&self) -> impl Iterator<Item = (&Link, &StoredOrder<T>)> {
+        self.links.iter().zip(&self.orders).take(self.high_water as usize)
+    }
+
     /// Skips to the first order's slot: the wheel is more than a revolution late, and need not
     /// visit every missed slot.
     #[cold]
     fn catch_up(&mut self, now: u64) {
-        let slots = self
-            .links
-            .iter()
-            .zip(&self.orders)
-            .filter(|(link, index)| index.0.is_some() && link.before != CURRENT);
+        let slots = self.used().filter(|(link, order)| order.0.is_some() && link.before != CURRENT);
         let first = slots.map(|(link, _)| link.release >> self.slot_bits).min();
         self.next_slot = first.unwrap_or(u64::MAX).min(now >> self.slot_bits);
     }

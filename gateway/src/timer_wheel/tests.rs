@@ -154,6 +154,15 @@ fn wrong_release_order_is_detected() {
 }
 
 #[test]
+fn late_wheel_visits_only_used_entries() {
+    let mut held = TimerWheel::with_capacity(100_000);
+    (0..3).for_each(|sequence| held.push(sequence, Order::new(OrderId::new(1, 0, sequence), 0)));
+    assert_eq!(held.used().count(), 3);
+    let revolutions = 5 << REVOLUTION_BITS;
+    assert!((0..3).all(|_| held.pop_due(revolutions).is_some()) && held.pop_due(revolutions).is_none());
+}
+
+#[test]
 fn sweep_visits_only_used_slots() {
     let mut held = TimerWheel::with_capacity(100_000);
     let order = |sequence| Order::new(OrderId::new(1, 0, sequence), 0);

@@ -25,6 +25,9 @@ use std::time::{Duration, Instant};
 /// How long the engine may take to confirm a command.
 const ENGINE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long the engine may take to repair a death, as the launcher may take to start a successor.
+const REPAIR_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// A strategy that was added, or that does not run.
 struct AddedStrategy {
     strategy: StrategyIndex,
@@ -61,8 +64,8 @@ pub fn add(flags: &AddFlags) -> Result<ExitCode> {
     Ok(if start == IncarnationStart::Runs { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Waits until the engine has repaired the last incarnation of a strategy, which may have ended just
-/// now: it refuses a successor before.
+/// Waits until the engine has repaired the last incarnation of a strategy, which may have ended
+/// just now: it refuses a successor before.
 fn wait_for_repair(run: &ActiveRunHandle, strategy: StrategyIndex, epoch: u16) {
     let began = Instant::now();
     while run.is_repaired(strategy, epoch) == Some(false)

@@ -106,7 +106,8 @@ fn strategy_traced_by_itself_counts_as_hung() {
     let count = if Launcher::contained().is_some() { 2 } else { 1 };
     for level in &levels[..count] {
         for behavior in ["traced-by-child", "traced-by-orphan"] {
-            let flags = format!("{level} --on-death continue --liveness 500ms");
+            // The player has as long to exit when it is done.
+            let flags = format!("{level} --on-death continue --liveness 3s");
             let (_launcher, result) = run_broken(&program, behavior, &flags);
             let summary = result.json();
             let [incident] = list(&summary["incidents"]) else { panic!("{:#}", summary["incidents"]) };

@@ -56,11 +56,10 @@ fn kill_repeatedly(role: &str, orders: &str, with: [&str; 2], max_kills: usize) 
         }
     }
     wait_for("the role serves again", || serving_process(pid, role, &killed));
-    // What is open when the run is interrupted, beyond what takes a second, would be lost.
+    // What waits in rings when the run is interrupted would be lost.
     let folder = launcher.folder().display().to_string();
-    wait_until("what was open is answered", || {
-        let snapshot = watch_once(&folder);
-        list(&snapshot["roles"])[..2].iter().all(|role| role["in_flight"].as_u64() < Some(100))
+    wait_until("what waited during the recovery is served", || {
+        list(&watch_once(&folder)["rings"]).iter().all(|ring| ring["fill"].as_u64() < Some(64))
     });
     let summary = launcher.interrupted(running);
     assert_eq!(summary["valid"], true, "{summary:#}");
