@@ -246,7 +246,10 @@ impl CommandWriter {
             self.0[offset].store(value, Ordering::Relaxed);
         }
         let at = FIRST + number as usize * COMMAND_WORDS + TEXT;
-        for (offset, bytes) in (at..at + MAX_TEXT_BYTES / 8).zip(text.as_bytes().chunks(8)) {
+        // Also the zeros after it: an operator that was killed before its count may have written a
+        // longer text here.
+        let chunks = text.as_bytes().chunks(8).chain(core::iter::repeat(&[][..]));
+        for (offset, bytes) in (at..at + MAX_TEXT_BYTES / 8).zip(chunks) {
             let mut word = [0; 8];
             word[..bytes.len()].copy_from_slice(bytes);
             self.0[offset].store(u64::from_le_bytes(word), Ordering::Relaxed);
@@ -521,6 +524,24 @@ mod tests {
         assert_eq!(Command::from_words([5 | 3 << 8, 0]), None, "a venue");
         assert_eq!(Command::from_words([4 | 1 << 8 | 4 << 16, 0]), None, "an unknown flag");
         assert_eq!(Command::from_words([4 | 3 << 8, 0]), None, "a venue");
+    }
+
+    #[test]
+    fn text_of_killed_operator_is_not_inherited() {
+        let (words, operator, _, _) = channel();
+        let command = Command::EndStrategy {
+            strategy: StrategyIndex(1),
+            open_orders: OpenOrders::Drain,
+            is_replaced: true,
+        };
+        operator.append_with(command, "exec:/opt/strategies/own --fast", 1, 1).unwrap();
+        // It was killed before it stored the count.
+        words[COUNT].store(0, Ordering::Relaxed);
+        for text in ["exec:true", "12345678", ""] {
+            assert_eq!(operator.append_with(command, text, 1, 1), Some(0));
+            assert_eq!(text_of(&words.clone().into(), 0), text);
+            words[COUNT].store(0, Ordering::Relaxed);
+        }
     }
 
     #[test]
