@@ -24,7 +24,7 @@ use shm::memory::header::run_hash;
 use shm::memory::{Header, ReadOnlyWords, Region, SegmentKind, open_safely};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -34,6 +34,30 @@ use system::process;
 /// How long a command waits for the lock of the command channel.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_micros(200);
+
+/// How long the engine may take with a command, from when it was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct CommandTimeouts {
+    /// Until it has seen the command.
+    pub seen: Duration,
+    /// Until the command is done. One that is over earlier still leaves the time to be seen.
+    pub done: Duration,
+}
+
+impl CommandTimeouts {
+    /// The time until an engine that runs has seen a command, also on a busy machine.
+    pub const SEEN: Duration = Duration::from_secs(10);
+
+    /// Creates the timeouts of a command that is to be done within a time.
+    pub const fn with_done(done: Duration) -> Self {
+        Self { seen: Self::SEEN, done }
+    }
+
+    /// Returns `true` if a command with this status is not waited for any more.
+    fn is_over(self, status: CommandStatus, elapsed: Duration) -> bool {
+        elapsed >= if status == CommandStatus::Given { self.seen } else { self.done }
+    }
+}
 
 /// An active run, open for operator commands.
 pub struct ActiveRunHandle {
@@ -84,7 +108,7 @@ impl ActiveRunHandle {
     /// Sends an operator command and waits until it is done or the timeout expires. Returns the
     /// entry and the answer.
     pub fn give(&self, command: Command, timeout: Duration) -> Result<(CommandEntry, CommandAnswer)> {
-        self.give_with(command, "", timeout)
+        self.give_with(command, "", CommandTimeouts { seen: timeout, done: timeout })
     }
 
     /// Sends a command as [`ActiveRunHandle::give`] does, with a text.
@@ -92,7 +116,7 @@ impl ActiveRunHandle {
         &self,
         command: Command,
         text: &str,
-        timeout: Duration,
+        timeouts: CommandTimeouts,
     ) -> Result<(CommandEntry, CommandAnswer)> {
         let name = self.plan.segment_name(COMMANDS_SEGMENT);
         let file = match open_safely(&name, OpenOptions::new().read(true).write(true)) {
@@ -127,11 +151,12 @@ impl ActiveRunHandle {
             if self.is_over() {
                 bail!("the run ended before command {number} was done ({})", answer.status);
             }
-            if began.elapsed() >= timeout {
+            if timeouts.is_over(answer.status, began.elapsed()) {
                 match answer.status {
                     CommandStatus::Given => bail!(
-                        "the engine has not seen command {number} within {timeout:?}: it is stopped or hangs; the command stays \
-                         in the command channel"
+                        "the engine has not seen command {number} within {:?}: it is stopped or hangs; the command stays \
+                         in the command channel",
+                        timeouts.seen
                     ),
                     _ => return Ok((entry, answer)),
                 }
@@ -176,6 +201,19 @@ impl ActiveRunHandle {
         let run = ActiveRunView::open(&self.plan.run).ok()?;
         let segment = run.segment(&thread_segment(&thread.name), status::KIND).ok()?;
         Some(status::state(&segment.copy(LOG_OFFSET).ok()?))
+    }
+
+    /// Returns `true` if a strategy has ended by itself: it has reported done, and its process has
+    /// exited. Its incarnation is not declared dead.
+    pub fn has_finished(&self, strategy: StrategyIndex) -> bool {
+        let runs = |process| {
+            let pidfd = self.control.pidfd(process);
+            let has_ended = |pidfd: OwnedFd| process::wait_readable(&[pidfd.as_fd()], Duration::ZERO);
+            pidfd.is_some_and(|pidfd| has_ended(pidfd).is_ok_and(|ended| !ended[0]))
+        };
+        self.state_of(strategy) == Some(ThreadState::Done)
+            && !self.incarnation(strategy).fenced
+            && self.plan.process_of(Role::Strategy(strategy)).is_some_and(|process| !runs(process))
     }
 
     /// Converts a difference of two ticks of the run's clock to nanoseconds.
@@ -236,5 +274,22 @@ fn lock_channel(file: &File) -> Result<()> {
             }
             Err(TryLockError::Error(error)) => return Err(error).context("cannot lock the command channel"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_is_seen_before_its_time_counts() {
+        let second = Duration::from_secs(1);
+        let at_once = CommandTimeouts::with_done(Duration::ZERO);
+        assert!(!at_once.is_over(CommandStatus::Given, 9 * second), "the engine may be slow");
+        assert!(at_once.is_over(CommandStatus::Given, 10 * second));
+        assert!(at_once.is_over(CommandStatus::Seen, Duration::ZERO));
+        let long = CommandTimeouts::with_done(60 * second);
+        assert!(long.is_over(CommandStatus::Given, 10 * second), "it hangs");
+        assert!(!long.is_over(CommandStatus::Seen, 59 * second));
     }
 }

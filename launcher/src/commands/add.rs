@@ -5,7 +5,7 @@ use super::replace::{IncarnationStart, check_program, checked_kind, strategy_of,
 use crate::cli::AddFlags;
 use crate::config::UsageError;
 use crate::config::limits::{Limits, limit_of, limit_text};
-use crate::operator::ActiveRunHandle;
+use crate::operator::{ActiveRunHandle, CommandTimeouts};
 use crate::output;
 use analysis::numbers::duration;
 use anyhow::Result;
@@ -59,7 +59,7 @@ pub fn add(flags: &AddFlags) -> Result<ExitCode> {
 
 /// Sends a command that the engine confirms at once.
 fn give(run: &ActiveRunHandle, command: Command, text: &str, what: &str) -> Result<()> {
-    let (_, answer) = run.give_with(command, text, ENGINE_TIMEOUT)?;
+    let (_, answer) = run.give_with(command, text, CommandTimeouts::with_done(ENGINE_TIMEOUT))?;
     match answer.status {
         CommandStatus::Done => Ok(()),
         why => Err(UsageError(format!("the engine refused {what}: {why}")).into()),
@@ -130,7 +130,7 @@ impl AddedStrategy {
                 let name = Role::Strategy(self.strategy);
                 Some(format!("it ended before it traded: {}/{name}.stderr has what it printed", plan.folder))
             }
-            IncarnationStart::Late => Some("it does not run yet".into()),
+            IncarnationStart::Late | IncarnationStart::HasFinished => Some("it does not run yet".into()),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::cli::{OpenOrdersFlag, ReplaceFlags, RetireFlags};
 use crate::config::UsageError;
 use crate::config::components::{KindList, StrategyKind};
 use crate::config::value::SettingValue;
-use crate::operator::ActiveRunHandle;
+use crate::operator::{ActiveRunHandle, CommandTimeouts};
 use crate::output;
 use analysis::numbers::{counted, duration};
 use anyhow::{Context, Result};
@@ -47,6 +47,8 @@ struct Ended {
 enum Fate {
     Ended,
     Replaced,
+    /// It had finished by itself before the launcher could end it.
+    Finished,
     /// The engine or the launcher has not done it in time.
     Unfinished(&'static str),
 }
@@ -66,6 +68,9 @@ fn end(flags: &RetireFlags, successor: Option<String>) -> Result<ExitCode> {
         CommandStatus::Seen => Fate::Unfinished("open orders have not ended"),
         why => return Err(UsageError(format!("the engine refused {name}: {why}")).into()),
     };
+    if fate == Fate::Finished {
+        return Err(finished(strategy, successor.is_some()).into());
+    }
     let ended = Ended { orders: answer.orders, was_cancelled, settled, took: began.elapsed(), fate };
     let mut out = output::stdout();
     if flags.json {
@@ -86,14 +91,17 @@ fn give(
     let within = Duration::from_nanos(flags.within.0);
     let command =
         |open_orders| Command::EndStrategy { strategy, open_orders, is_replaced: successor.is_some() };
-    let send = |open_orders| run.give_with(command(open_orders), successor.unwrap_or_default(), within);
+    let send =
+        |open_orders, timeouts| run.give_with(command(open_orders), successor.unwrap_or_default(), timeouts);
     if flags.open_orders == OpenOrdersFlag::Drain {
-        let (_, answer) = send(OpenOrders::Drain)?;
+        let (_, answer) = send(OpenOrders::Drain, CommandTimeouts::with_done(within))?;
         if answer.status != CommandStatus::Seen {
             return Ok((answer, false));
         }
     }
-    let (_, answer) = send(OpenOrders::Cancel)?;
+    // The venues confirm each cancel.
+    let confirmed = within.max(CommandTimeouts::SEEN);
+    let (_, answer) = send(OpenOrders::Cancel, CommandTimeouts::with_done(confirmed))?;
     Ok((answer, answer.orders > 0))
 }
 
@@ -104,6 +112,7 @@ fn wait_for_launcher(run: &ActiveRunHandle, strategy: StrategyIndex, before: u16
             IncarnationStart::Runs => Fate::Replaced,
             IncarnationStart::Ended => Fate::Unfinished("its successor ended before it traded"),
             IncarnationStart::Late => Fate::Unfinished("its successor does not run yet"),
+            IncarnationStart::HasFinished => Fate::Finished,
         };
     }
     let began = Instant::now();
@@ -112,6 +121,9 @@ fn wait_for_launcher(run: &ActiveRunHandle, strategy: StrategyIndex, before: u16
         let life = run.incarnation(strategy);
         if life.epoch == before && life.fenced {
             return Fate::Ended;
+        }
+        if life.epoch == before && run.has_finished(strategy) {
+            return Fate::Finished;
         }
         sleep(POLL_INTERVAL);
     }
@@ -123,6 +135,8 @@ fn wait_for_launcher(run: &ActiveRunHandle, strategy: StrategyIndex, before: u16
 pub(super) enum IncarnationStart {
     Runs,
     Ended,
+    /// The strategy in whose place it was to start has finished by itself.
+    HasFinished,
     /// It does not run yet, or the run is over.
     Late,
 }
@@ -145,6 +159,8 @@ pub(super) fn wait_for_incarnation(
                 Some(_) if life.fenced || life.epoch > before + 1 => return IncarnationStart::Ended,
                 Some(_) => {}
             }
+        } else if life.epoch == before && run.has_finished(strategy) {
+            return IncarnationStart::HasFinished;
         }
         sleep(POLL_INTERVAL);
     }
@@ -179,7 +195,16 @@ fn check(run: &ActiveRunHandle, strategy: StrategyIndex, is_replaced: bool) -> R
         let what = if is_replaced { "replace" } else { "retire" };
         return Err(UsageError(format!("{name} has ended already: there is nothing to {what}")));
     }
+    if run.has_finished(strategy) {
+        return Err(finished(strategy, is_replaced));
+    }
     Ok(())
+}
+
+/// Returns the error that a strategy has finished by itself.
+fn finished(strategy: StrategyIndex, is_replaced: bool) -> UsageError {
+    let (name, what) = (Role::Strategy(strategy), if is_replaced { "replace" } else { "retire" });
+    UsageError(format!("{name} has finished: there is nothing to {what}"))
 }
 
 /// Refuses a program as the kind of a strategy that cannot be one.
@@ -232,7 +257,7 @@ fn text(run: &str, name: &str, ended: &Ended) -> String {
     let verb = match ended.fate {
         Fate::Ended => "retired",
         Fate::Replaced => "replaced",
-        Fate::Unfinished(_) => "refuses new orders of",
+        Fate::Finished | Fate::Unfinished(_) => "refuses new orders of",
     };
     let how = match (ended.orders, ended.was_cancelled) {
         (0, _) => "none was open".into(),
@@ -243,7 +268,7 @@ fn text(run: &str, name: &str, ended: &Ended) -> String {
     text += &format!("  open orders  {how}, after {}\n", duration(ended.settled.as_nanos() as u64));
     let took = duration(ended.took.as_nanos() as u64);
     text += &match ended.fate {
-        Fate::Ended => format!("  ended        {took} after the command\n"),
+        Fate::Ended | Fate::Finished => format!("  ended        {took} after the command\n"),
         Fate::Replaced => format!("  gap          {took} from the command to its successor\n"),
         Fate::Unfinished(why) => format!("  not done     {why}, {took} after the command\n"),
     };
@@ -253,7 +278,7 @@ fn text(run: &str, name: &str, ended: &Ended) -> String {
 fn json(run: &str, name: &str, ended: &Ended) -> serde_json::Value {
     let (is_done, why) = match ended.fate {
         Fate::Unfinished(why) => (false, Some(why)),
-        Fate::Ended | Fate::Replaced => (true, None),
+        Fate::Ended | Fate::Replaced | Fate::Finished => (true, None),
     };
     serde_json::json!({
         "run": run,

@@ -19,7 +19,11 @@ pub(super) struct ChangingRun {
 
 impl ChangingRun {
     pub fn start(launcher: &Launcher, more: &str) -> Self {
-        let running = launcher.start(&format!("{FLAGS} {more}"));
+        Self::start_with(launcher, &format!("{FLAGS} {more}"))
+    }
+
+    fn start_with(launcher: &Launcher, flags: &str) -> Self {
+        let running = launcher.start(flags);
         let channel = |name: &String| Some(name.strip_prefix("bulkhead.")?.strip_suffix(".desk")?.to_owned());
         let run = segments(running.pid()).iter().find_map(channel).unwrap();
         wait_until("the engine answers", || output(&format!("limits {run}")).code == Some(0));
@@ -133,6 +137,27 @@ fn run_that_cannot_change_says_why() {
     let run = ChangingRun::start(&launcher, "--isolation process --on-death stop");
     output(&format!("retire {} 1", run.run)).fails(2, &["--on-death continue or restart"]);
     launcher.interrupted(run.running);
+}
+
+/// One of two strategies has no order to send, and the run waits for the other one's report.
+#[test]
+fn finished_strategy_cannot_be_replaced_or_retired() {
+    let launcher = Launcher::new();
+    let mut run = ChangingRun::start_with(
+        &launcher,
+        "--strategies 2 --orders 1 --window 1s --delay uniform:50s..60s --isolation process --on-death restart",
+    );
+    let has_exited = |strategy: &u32| !run.has_process(&format!("strategy-{strategy}"));
+    wait_until("one has exited", || (0..2).any(|strategy| has_exited(&strategy)));
+    let finished = (0..2).find(has_exited).unwrap();
+    for what in ["replace", "retire"] {
+        let why = format!("strategy-{finished} has finished: there is nothing to {what}");
+        output(&format!("{what} {} {finished}", run.run)).fails(2, &[&why]);
+    }
+    let pid = run.running.pid();
+    signal(pid, "KILL");
+    run.running.kill();
+    assert_nothing_left(pid);
 }
 
 #[test]
