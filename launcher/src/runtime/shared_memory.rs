@@ -128,6 +128,11 @@ impl<'a> SharedMemory<'a> {
         status::state(&self.segments.threads[thread])
     }
 
+    /// Reads the orders that a strategy's incarnation has sent, by its own counter.
+    pub fn orders_sent(&self, strategy: StrategyIndex) -> u64 {
+        self.counters(Role::Strategy(strategy)).get(StrategyCounter::Sent)
+    }
+
     /// Reads the counters of a role; zero if the plan has no such role.
     fn counters(&self, role: Role) -> AgentCounters {
         let plan = &self.segments.plan;

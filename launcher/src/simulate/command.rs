@@ -315,6 +315,9 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
         for (ns, role) in &scenario.bursts {
             writeln!(out, "  {role} is killed after {ns} ns")?;
         }
+        for event in &scenario.endings {
+            writeln!(out, "  {}", event.describe())?;
+        }
         writeln!(
             out,
             "{} sent, {} returned; {}, {} quarantined, {} restarted; {} recovered; {} turns; digest {:016x}",

@@ -261,10 +261,10 @@ impl Judge<'_> {
     /// without one as they wanted it, and what the engine confirmed was performed.
     fn check_changes_by_operators(&mut self) {
         let run = self.run;
-        let commands = run.scenario.commands.iter().filter_map(|(_, command)| match command {
-            Command::EndStrategy { strategy, is_replaced, .. } => Some((*strategy, *is_replaced)),
+        let commands = run.scenario.operator_commands().filter_map(|command| match command {
+            Command::EndStrategy { strategy, is_replaced, .. } => Some((strategy, is_replaced)),
             // In the place of one that would be restarted it is a replacement.
-            Command::AddStrategy { strategy } => Some((*strategy, true)),
+            Command::AddStrategy { strategy } => Some((strategy, true)),
             _ => None,
         });
         let commands: Vec<(StrategyIndex, bool)> = commands.collect();
@@ -275,6 +275,10 @@ impl Judge<'_> {
                 format!("strategy {} was {}: nobody has asked for that", incident.strategy, end.describe())
             });
         }
+        let late = &run.late_starts;
+        self.require(late.is_empty(), || {
+            format!("strategies {late:?} were started after the end of trading")
+        });
         let changes = run.confirmed.iter().filter(|change| change.must_act);
         for ConfirmedChange { strategy, epoch, is_addition, .. } in changes.copied() {
             let has_ended =

@@ -16,6 +16,7 @@
 //! | `judge` | conditions that must hold afterwards |
 //! | `recovery` | crash recovery of engine and exchanges |
 //! | `bursts` | deaths within one duty cycle of each other |
+//! | `endings` | commands and deaths at the natural end of a strategy |
 //! | `machine` | the disk, and machine crashes |
 //! | `standbys` | hot standbys of engine and exchanges |
 //! | `recovery_environment` | clock and disk of recovering processes |
@@ -28,6 +29,7 @@
 pub mod broken;
 mod bursts;
 mod command;
+mod endings;
 mod folder;
 mod fuse;
 mod hostile;
@@ -42,6 +44,7 @@ pub mod scenario;
 mod standbys;
 
 pub use command::{SimulateFlags, SimulationReport, SimulationTotals, command, simulate_all};
+pub use endings::{EndMoment, EndingAct, EndingEvent};
 pub use hostile::Attack;
 pub use recovery_environment::SimulatedRecovery;
 pub use runtime::SupervisorStep;
@@ -103,6 +106,8 @@ pub struct Simulated {
     pub tampered: u64,
     /// Commands to end or add a strategy that the engine confirmed.
     confirmed: Vec<ConfirmedChange>,
+    /// Strategies that were started after the end of trading.
+    late_starts: Vec<StrategyIndex>,
     /// The last incarnation of each strategy.
     epochs: Vec<u16>,
     /// What exchanges did according to their journals, if they have any.
@@ -276,7 +281,8 @@ fn run<'s>(
     if is_machine_crashed {
         processes.crash();
     }
-    let (SupervisionRecord { incidents, role_restarts, additions, .. }, confirmed) = runtime.into_record();
+    let (SupervisionRecord { incidents, role_restarts, additions, .. }, confirmed, late_starts) =
+        runtime.into_record();
     let epochs = (0..scenario.plan.trading().strategies)
         .map(|strategy| segments.control.control().incarnation(StrategyIndex(strategy)).epoch)
         .collect();
@@ -303,6 +309,7 @@ fn run<'s>(
         fired_faults,
         tampered,
         confirmed,
+        late_starts,
         epochs,
         audits,
         post_crash,
@@ -331,6 +338,7 @@ fn play<'a>(
             return Ok((None, turns));
         }
         processes.kill_due(now);
+        runtime.play_endings(turns, now, processes);
         let slowness = scenario.slowness[drawn_index];
         if slowness > 0 && draws.below(1 << slowness) > 0 {
             continue;

@@ -4,6 +4,7 @@
 mod restarts;
 mod threads;
 
+use super::endings;
 use super::fuse::{self, InjectedUnwind};
 use super::hostile;
 use super::machine::SimulatedMachine;
@@ -115,6 +116,8 @@ struct SimulatedProcess {
     killed_by_fault: bool,
     /// It was started and has not attached to its memory yet: turns until it does.
     turns_until_attach: Option<u64>,
+    /// All its threads have reported done: turns until it exits.
+    turns_until_exit: Option<u64>,
 }
 
 impl SimulatedProcess {
@@ -127,6 +130,7 @@ impl SimulatedProcess {
             clock_reads_left: 0,
             killed_by_fault: false,
             turns_until_attach: None,
+            turns_until_exit: None,
         }
     }
 }
@@ -144,6 +148,8 @@ pub(super) struct SimulatedProcesses<'a> {
     attached: Vec<Option<Attached<'a>>>,
     next_pid: u32,
     draws: Draws,
+    /// Draws how late processes exit.
+    exit_draws: Draws,
     segments: &'a Segments,
     standbys: Standbys<'a>,
     machine: Arc<SimulatedMachine>,
@@ -177,6 +183,7 @@ impl<'a> SimulatedProcesses<'a> {
             attached: plan.processes.iter().map(|_| None).collect(),
             next_pid: super::LAUNCHER_PID,
             draws: Draws::new(scenario.seed, Draws::PROCESSES),
+            exit_draws: Draws::new(scenario.seed ^ 1 << 32, Draws::ENDINGS),
             segments,
             standbys: Standbys::new(scenario),
             machine: Arc::new(SimulatedMachine::new(scenario.seed)),
@@ -328,6 +335,13 @@ impl<'a> SimulatedProcesses<'a> {
         }
         match &mut thread_state.mode {
             ThreadMode::Duty => {}
+            ThreadMode::Over if simulated.turns_until_exit.is_some() => {
+                match &mut simulated.turns_until_exit {
+                    Some(turns @ 1..) => *turns -= 1,
+                    _ => simulated.exit = Some((true, "exit 0".into())),
+                }
+                return Ok(true);
+            }
             ThreadMode::Over if thread_state.agent.is_none() && thread_state.alone.is_some() => {
                 thread_state.wake_at = u64::MAX;
                 return self.start_again(thread).map_err(|error| format!("{error:#}"));
@@ -364,7 +378,7 @@ impl<'a> SimulatedProcesses<'a> {
                 thread_state.mode = ThreadMode::Over;
                 let process = thread_state.process;
                 if self.has_process_ended(process) {
-                    self.processes[process].exit = Some((true, "exit 0".into()));
+                    self.exit(process);
                 }
                 return Ok(true);
             }
@@ -454,6 +468,26 @@ impl<'a> SimulatedProcesses<'a> {
         for simulated in self.processes.iter_mut().filter(|simulated| simulated.exit.is_none()) {
             simulated.exit = Some((false, "signal 9 (SIGKILL)".into()));
         }
+    }
+
+    /// Lets a process exit whose threads have ended: at once, or in its next turns.
+    fn exit(&mut self, process: usize) {
+        let plan = &self.scenario.plan;
+        let is_strategy =
+            plan.roles_of(&plan.processes[process]).all(|role| matches!(role, Role::Strategy(_)));
+        let turns = match is_strategy && !self.scenario.endings.is_empty() {
+            true => endings::draw_turns_until_exit(&mut self.exit_draws),
+            false => 0,
+        };
+        match turns {
+            0 => self.processes[process].exit = Some((true, "exit 0".into())),
+            turns => self.processes[process].turns_until_exit = Some(turns),
+        }
+    }
+
+    /// Returns `true` if a process has exited.
+    pub fn has_exited(&self, process: usize) -> bool {
+        self.processes[process].exit.is_some()
     }
 
     /// Crashes the simulated machine with all its processes.

@@ -1,6 +1,7 @@
 //! The surroundings of the supervisor in a simulated run: the real supervisor and the real shared
 //! memory, on a virtual clock and with [`SimulatedProcesses`] in place of system calls.
 
+use super::endings::{EndMoment, EndingAct, Endings};
 use super::processes::SimulatedProcesses;
 use super::scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use super::{LAUNCHER_PID, START_TICKS};
@@ -13,6 +14,7 @@ use analysis::record::RunOutcome;
 use protocol::commands::{Command, CommandWriter};
 use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, Role};
+use protocol::status::ThreadState;
 use roles::faults::venue::SLOW_BY_NS;
 use std::time::Duration;
 use system::clock::{Clock, VirtualClock};
@@ -56,10 +58,14 @@ pub(super) struct SimulatedRuntime<'a, 's> {
     /// Operator commands still to be given, and the channel.
     commands: &'a [(u64, Command)],
     command_channel: Option<CommandWriter>,
+    /// Events at the natural end of strategies that are still to come.
+    endings: Endings<'a>,
     outcome: Option<RunOutcome>,
     /// The tick at which each strategy's incarnation was published.
     renewed: Vec<u64>,
     confirmed: Vec<ConfirmedChange>,
+    /// Strategies that were started after the end of trading.
+    late_starts: Vec<StrategyIndex>,
 }
 
 /// An operator's command to end or add a strategy, as it was when the launcher first saw that the
@@ -94,9 +100,11 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
             observations: Observations::default(),
             commands: &scenario.commands,
             command_channel: segments.operator(),
+            endings: Endings::new(&scenario.endings),
             outcome: None,
             renewed: vec![0; plan.trading().strategies.into()],
             confirmed: Vec::new(),
+            late_starts: Vec::new(),
         }
     }
 
@@ -134,11 +142,21 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
             self.note_confirmed_changes();
             self.observations.last_words = self.supervisor.failing_process().map(|_| String::new());
             let is_restarting = self.supervisor.containment().is_role_restarting(&self.observations);
+            let is_late = self.supervisor.is_open() && !self.supervisor.is_trading();
             let mut actions = Vec::new();
             (self.step)(&mut self.supervisor, &self.observations, now, &mut actions);
             let mut is_ending = false;
             for action in actions {
                 is_ending |= matches!(action, Action::EndProcesses(_));
+                if let Action::Restart(process) = action
+                    && is_late
+                {
+                    let roles = self.scenario.plan.roles_of(&self.scenario.plan.processes[process]);
+                    self.late_starts.extend(roles.filter_map(|role| match role {
+                        Role::Strategy(strategy) => Some(strategy),
+                        _ => None,
+                    }));
+                }
                 self.perform(action, is_restarting, processes)?;
             }
             if !is_ending {
@@ -157,7 +175,11 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
             let OperatorEnd { number, ticks, strategy, .. } = *end;
             let process = self.scenario.plan.process_of(Role::Strategy(strategy));
             let runs = process.is_some_and(|process| observed.processes[process].exit.is_none());
-            let is_meant = ticks >= self.renewed[strategy.as_usize()] && !life(strategy).fenced;
+            // One that has reported done has finished.
+            let thread = self.scenario.plan.thread_of(Role::Strategy(strategy));
+            let is_done = thread.is_some_and(|thread| observed.state(thread) == ThreadState::Done);
+            let is_new = ticks >= self.renewed[strategy.as_usize()];
+            let is_meant = is_new && !is_done && !life(strategy).fenced;
             let (epoch, must_act) = (life(strategy).epoch, is_trading && runs && is_meant);
             ConfirmedChange { number, strategy, epoch, is_addition: false, must_act }
         };
@@ -180,6 +202,39 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
             self.commands = rest;
             if let Some(channel) = &self.command_channel {
                 channel.append(*command, now, LAUNCHER_PID);
+            }
+        }
+    }
+
+    /// Plays the events at the natural end of strategies that are due at this turn.
+    pub fn play_endings(&mut self, turn: u64, now: u64, processes: &mut SimulatedProcesses<'a>) {
+        if self.scenario.endings.is_empty() {
+            return;
+        }
+        let Self { endings, memory, command_channel, scenario, supervisor, .. } = self;
+        let plan = &scenario.plan;
+        let has_come = |processes: &SimulatedProcesses<'a>, strategy: StrategyIndex, moment: EndMoment| {
+            let role = Role::Strategy(strategy);
+            let (Some(thread), Some(process)) = (plan.thread_of(role), plan.process_of(role)) else {
+                return false;
+            };
+            let is_done = memory.state(thread) == ThreadState::Done;
+            match moment {
+                EndMoment::Sent => memory.orders_sent(strategy) >= plan.trading().orders[strategy.as_usize()],
+                EndMoment::Done => is_done,
+                EndMoment::Exited => is_done && processes.has_exited(process),
+            }
+        };
+        while let Some(act) = endings.take_due(turn, |strategy, moment| has_come(processes, strategy, moment))
+        {
+            match act {
+                EndingAct::Command(command) => {
+                    if let Some(channel) = command_channel {
+                        channel.append(command, now, LAUNCHER_PID);
+                    }
+                }
+                EndingAct::Kill(role) if supervisor.is_trading() => processes.kill_role(role),
+                EndingAct::Kill(_) => {}
             }
         }
     }
@@ -225,8 +280,9 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         Ok(())
     }
 
-    /// Returns what the supervisor recorded, and the commands that the engine had confirmed.
-    pub fn into_record(self) -> (SupervisionRecord, Vec<ConfirmedChange>) {
-        (self.supervisor.into_record(), self.confirmed)
+    /// Returns what the supervisor recorded, the commands that the engine had confirmed, and the
+    /// strategies that were started after the end of trading.
+    pub fn into_record(self) -> (SupervisionRecord, Vec<ConfirmedChange>, Vec<StrategyIndex>) {
+        (self.supervisor.into_record(), self.confirmed, self.late_starts)
     }
 }

@@ -1,6 +1,7 @@
 //! Draws a scenario from a seed: a plan, its schedule, faults, and slow roles.
 
 use super::bursts;
+use super::endings::{self, EndingAct, EndingEvent};
 use super::hostile::Attack;
 use super::machine::MachineScenario;
 use super::recovery;
@@ -87,6 +88,8 @@ pub struct Scenario {
     pub bursts: Vec<(u64, Role)>,
     /// Operator commands with their times in nanoseconds after the start, in order.
     pub commands: Vec<(u64, Command)>,
+    /// Events at the natural end of strategies.
+    pub endings: Vec<EndingEvent>,
     /// Slowness of each thread of the plan, and of the launcher: n, if it gets one in 2^n of its
     /// drawn turns.
     pub(super) slowness: Vec<u64>,
@@ -258,6 +261,11 @@ impl Scenario {
                 _ => None,
             }));
         }
+        let mut endings = Vec::new();
+        if can_change {
+            endings = endings::draw(&mut Draws::new(seed, Draws::ENDINGS), &plan, is_recovery);
+            culprits.extend(endings.iter().map(|event| event.strategy));
+        }
         let slowness =
             (0..=plan.threads.len()).map(|_| [0, 0, 0, 0, 1, 3, 5][draws.below(7) as usize]).collect();
         Ok(Self {
@@ -271,6 +279,7 @@ impl Scenario {
             machine_crash_ns: machine_scenario.crash_ns,
             bursts: Vec::new(),
             commands,
+            endings,
             slowness,
         })
     }
@@ -278,6 +287,15 @@ impl Scenario {
     /// Returns `true` if the scenario has faults that make a venue slow or silent.
     pub(super) fn has_venue_faults(&self) -> bool {
         self.plan.faults.iter().any(|fault| fault.kind.is_of_venue())
+    }
+
+    /// Returns all commands of operators.
+    pub fn operator_commands(&self) -> impl Iterator<Item = Command> + '_ {
+        let at_ends = self.endings.iter().filter_map(|event| match event.act {
+            EndingAct::Command(command) => Some(command),
+            EndingAct::Kill(_) => None,
+        });
+        self.commands.iter().map(|(_, command)| *command).chain(at_ends)
     }
 
     /// Describes the scenario in one line for reports.

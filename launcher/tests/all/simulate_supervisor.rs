@@ -8,10 +8,11 @@ use launcher::simulate::{
     Action, ExitTime, NOT_STARTED, Observations, OperatorEnd, ProcessObservation, SimulationOptions,
     Supervisor, SupervisorStep, simulate, simulate_with,
 };
-use protocol::commands::Command;
+use protocol::commands::{Command, OpenOrders};
 use protocol::control::RunState;
-use protocol::index::StrategyIndex;
+use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::plan::{FaultKind, Isolation, Role, Technique};
+use protocol::status::LivenessSample;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -43,6 +44,11 @@ fn is_ended_by_operators(scenario: &Scenario) -> bool {
 fn has_additions(scenario: &Scenario) -> bool {
     let is_addition = |(_, command): &(u64, Command)| matches!(command, Command::AddStrategy { .. });
     has_deaths(scenario) && scenario.commands.iter().any(is_addition)
+}
+
+/// Strategies are ended, added or killed at their natural end.
+fn has_endings(scenario: &Scenario) -> bool {
+    has_deaths(scenario) && !scenario.endings.is_empty()
 }
 
 fn has_spares(scenario: &Scenario) -> bool {
@@ -236,6 +242,24 @@ fn ignores_ends() -> Box<SupervisorStep<'static>> {
     })
 }
 
+/// Starts the successor of a strategy that an operator replaces when trading has ended.
+fn replaces_after_end() -> Box<SupervisorStep<'static>> {
+    let mut has_started = false;
+    Box::new(move |supervisor, observed, now, out| {
+        supervisor.step(observed, now, out);
+        let is_over = out.iter().any(|action| matches!(action, Action::EndProcesses(_) | Action::End(_)));
+        if has_started || supervisor.is_trading() || !supervisor.is_open() || is_over {
+            return;
+        }
+        let replaced = observed.ended_by_operators.iter().find(|end| end.successor.is_some());
+        let process = replaced.map(|end| usize::from(end.strategy.0));
+        if let Some(process) = process.filter(|it| observed.exited_normally(*it) == Some(true)) {
+            has_started = true;
+            out.push(Action::Restart(process));
+        }
+    })
+}
+
 /// Sees no strategy that an operator adds.
 fn ignores_additions() -> Box<SupervisorStep<'static>> {
     Box::new(|supervisor, observed, now, out| {
@@ -262,7 +286,7 @@ fn starts_spares() -> Box<SupervisorStep<'static>> {
     })
 }
 
-const ALL: [BrokenSupervisor; 19] = {
+const ALL: [BrokenSupervisor; 20] = {
     const fn broken(name: &'static str, step: fn() -> Box<SupervisorStep<'static>>) -> BrokenSupervisor {
         BrokenSupervisor { name, recovery_only: false, can_show: has_deaths, step }
     }
@@ -292,6 +316,7 @@ const ALL: [BrokenSupervisor; 19] = {
         BrokenSupervisor { can_show: has_additions, ..broken("ignores an addition", ignores_additions) },
         BrokenSupervisor { can_show: has_additions, ..broken("forgets an epoch", forgets_epoch) },
         BrokenSupervisor { can_show: has_spares, ..broken("starts a spare", starts_spares) },
+        BrokenSupervisor { can_show: has_endings, ..broken("replaces after the end", replaces_after_end) },
         of_recovery("misses a death with another", misses_second_death),
         of_recovery("forgets a successor", forgets_successor),
         of_recovery("forgets to drain", forgets_drain),
@@ -340,6 +365,82 @@ fn drawn_additions_are_performed() {
         }
     }
     assert!(of_spares >= 10 && of_others >= 2, "{of_spares} spares, {of_others} others");
+}
+
+/// Returns the virtual time at which a run's trading ended, and its outcome.
+fn end_of_trading(scenario: Scenario) -> (u64, RunOutcome) {
+    let mut ended = None;
+    let mut step = |supervisor: &mut Supervisor<'_>, observed: &Observations, now, out: &mut Vec<Action>| {
+        supervisor.step(observed, now, out);
+        if supervisor.is_open() && !supervisor.is_trading() {
+            ended.get_or_insert(now);
+        }
+    };
+    let outcome = simulate_with(scenario, None, &mut step).unwrap().record.outcome;
+    (ended.unwrap(), outcome)
+}
+
+/// A run in which orders rest, and an operator retires strategy 0: nobody waits for its orders.
+#[test]
+fn retired_strategy_does_not_delay_end() {
+    let (mut retired, mut seed) = (0, 0);
+    while retired < 10 {
+        let mut scenario = Scenario::recovery(seed).unwrap();
+        seed += 1;
+        let trading = scenario.plan.trading();
+        // None waits for a report, nor for space in its ring.
+        let max_orders = u64::from(trading.max_open.min(trading.capacity));
+        let can_send_all = trading.orders.iter().all(|orders| *orders <= max_orders);
+        if trading.strategies < 2 || trading.spare_strategies > 0 || !can_send_all {
+            continue;
+        }
+        let command = Command::EndStrategy {
+            strategy: StrategyIndex(0),
+            open_orders: OpenOrders::Cancel,
+            is_replaced: false,
+        };
+        scenario.commands = vec![(scenario.schedule.window_ns() / 4, command)];
+        (scenario.plan.faults, scenario.bursts, scenario.endings) = (Vec::new(), Vec::new(), Vec::new());
+        scenario.machine_crash_ns = None;
+        let (ended, outcome) = end_of_trading(scenario);
+        assert_eq!(outcome, RunOutcome::Complete, "seed {seed}");
+        // The wait for progress alone is ten times as long.
+        assert!(ended < 1_000_000, "seed {seed}: trading ended after {ended} ns");
+        retired += 1;
+    }
+}
+
+/// An exchange that is killed when trading has ended, and does not run again, is not awaited without
+/// end.
+#[test]
+fn exchange_away_at_the_end_is_bounded() {
+    let mut away = 0;
+    let scenarios = (0..40).map(|seed| Scenario::recovery(seed).unwrap());
+    for scenario in scenarios.filter(|scenario| scenario.machine_crash_ns.is_none()).take(10) {
+        let exchange = scenario.plan.process_of(Role::Exchange(VenueIndex(0))).unwrap();
+        let threads = scenario.plan.processes[exchange].threads.clone();
+        let (mut has_traded, mut killed, mut is_away) = (false, None, false);
+        let mut step = |supervisor: &mut Supervisor<'_>, seen: &Observations, now, out: &mut Vec<Action>| {
+            let mut observed = seen.clone();
+            let pid = observed.processes[exchange].pid;
+            if killed.is_some_and(|killed| killed != pid) {
+                for thread in &threads {
+                    observed.threads[*thread as usize].pulse =
+                        LivenessSample { state: 0, tid: 0, heartbeat_ticks: 0 };
+                }
+                is_away = true;
+            }
+            supervisor.step(&observed, now, out);
+            has_traded |= supervisor.is_trading();
+            if has_traded && !supervisor.is_trading() && killed.is_none() {
+                killed = Some(pid);
+                out.push(Action::Kill(exchange));
+            }
+        };
+        simulate_with(scenario, None, &mut step).unwrap();
+        away += u32::from(is_away);
+    }
+    assert!(away > 0, "each run was over before");
 }
 
 /// A wrapper that changes nothing is not found: the mistakes are, and not the wrapping.

@@ -38,6 +38,8 @@ impl Draws {
     pub const ENDS: u64 = 14;
     /// The random stream of the spare strategies of a simulated run, and of those that are added.
     pub const ADDITIONS: u64 = 15;
+    /// The random stream of the events at the ends of strategies in a simulated run.
+    pub const ENDINGS: u64 = 16;
 
     /// Creates the random stream for one purpose from a seed.
     pub fn new(seed: u64, stream: u64) -> Self {

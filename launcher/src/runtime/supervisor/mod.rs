@@ -52,6 +52,9 @@ use protocol::status::ThreadState;
 use stall_exemptions::StarvedProcesses;
 use std::time::Duration;
 
+/// Maximum number of waits at the end of a run for engine and exchanges that are away: longer than
+/// a process may take to start. One that dies again and again would be waited for without end.
+const MAX_END_WAITS: u32 = 12;
 /// Maximum length of the extended drain of an interrupted run, in limits.
 const INTERRUPTED_STRETCH: u64 = 2;
 
@@ -105,6 +108,8 @@ impl SupervisionLimits {
 struct BoundedWait {
     deadline: Deadline,
     began_ns: u64,
+    /// Waits before it that were over while the engine or an exchange was away.
+    earlier: u32,
 }
 
 /// The wait until the engine has drained.
@@ -377,7 +382,7 @@ impl<'a> Supervisor<'a> {
         if self.awaited(observed).next().is_none() && !self.containment.is_role_restarting(observed) {
             return NextPhase::Enter(Phase::Closing(self.begin_wait()));
         }
-        self.is_draining |= sent >= self.expected_orders() || self.drain.is_some();
+        self.is_draining |= self.has_sent_all(observed) || self.drain.is_some();
         if self.requests > 0 && self.drain.is_none() {
             out.perform(Action::SetRunState(RunState::Drain));
             let max_delay = Duration::from_nanos(self.plan.trading().max_delay_ns);
@@ -437,17 +442,20 @@ impl<'a> Supervisor<'a> {
         }
         // No more faults are injected.
         self.faults.clear();
-        NextPhase::Enter(Phase::Settling(self.begin_wait()))
+        let earlier = drain.wait.earlier + 1;
+        NextPhase::Enter(Phase::Settling(BoundedWait { earlier, ..self.begin_wait() }))
     }
 
     /// Waits until roles that died just now have restarted, and what they had not finished has
-    /// drained.
+    /// drained; and until the engine has repaired what strategies left that died just now.
     fn settle(&mut self, mut wait: BoundedWait, observed: &Observations) -> NextPhase {
-        if self.containment.is_role_restarting(observed) && !self.is_wait_over(&mut wait.deadline) {
+        let is_awaited = self.containment.is_role_restarting(observed) && wait.earlier < MAX_END_WAITS;
+        if is_awaited && !self.is_wait_over(&mut wait.deadline) {
             let (work, idle_since_ns) = (observed.engine.map_or(0, |engine| engine.work), self.now_ns());
             return NextPhase::Wait(Phase::Draining(EngineDrain { wait, work, idle_since_ns }));
         }
-        if self.containment.is_restarting(observed) && !self.is_wait_over(&mut wait.deadline) {
+        let is_pending = self.containment.is_restarting(observed) || self.containment.is_repairing();
+        if is_pending && !self.is_wait_over(&mut wait.deadline) {
             return NextPhase::Wait(Phase::Settling(wait));
         }
         let is_interrupted = self.drain.is_some();
@@ -456,7 +464,7 @@ impl<'a> Supervisor<'a> {
 
     const fn begin_wait(&self) -> BoundedWait {
         let began_ns = self.now_ns();
-        BoundedWait { deadline: Deadline::within(self.limits.grace, began_ns), began_ns }
+        BoundedWait { deadline: Deadline::within(self.limits.grace, began_ns), began_ns, earlier: 0 }
     }
 
     /// Injects the faults that are signals and due ([`crate::faults`]).

@@ -119,24 +119,23 @@ impl Supervisor<'_> {
             && !self.containment.has_pending_process()
     }
 
-    /// Returns `true` if all orders have arrived at their venues, or none is due and nothing moves.
-    /// `sent`: orders sent so far.
+    /// Returns `true` if no more orders come and all have arrived at their venues, or none is due
+    /// and nothing moves. `sent`: orders sent so far.
     pub(super) fn is_trading_over(&self, observed: &Observations, quiet: &mut StallWatch, sent: u64) -> bool {
         let now = self.now_ns();
         let is_any_due =
             || self.awaited(observed).any(|strategy| self.due.due_after(self.plan, strategy, now).is_some());
         let of_dead = |gateway| self.containment.orders_of_dead(gateway);
-        (sent >= self.expected_orders() && observed.have_all_arrived(self.plan, sent, of_dead))
+        (self.has_sent_all(observed) && observed.have_all_arrived(self.plan, sent, of_dead))
             || (!is_any_due() && self.is_stalled(observed, quiet))
     }
 
-    /// Returns the number of planned orders, without those of spare strategies that were not added.
-    pub(super) fn expected_orders(&self) -> u64 {
-        let trading = self.plan.trading();
-        let is_added = |spare: &StrategyIndex| self.containment.epoch_of(*spare) > 0;
-        let of_spares = trading.spares().filter(|spare| !is_added(spare));
-        let of_spares = of_spares.map(|spare| trading.orders[spare.as_usize()]);
-        trading.total_orders().saturating_sub(of_spares.fold(0, u64::saturating_add))
+    /// Returns `true` if each strategy has sent its planned orders or sends no more: it has
+    /// finished, was retired or stays down, or is a spare that was not added.
+    pub(super) fn has_sent_all(&self, observed: &Observations) -> bool {
+        let orders = &self.plan.trading().orders;
+        let sent = |strategy| self.containment.sent_by(strategy, observed);
+        self.awaited(observed).all(|strategy| sent(strategy) >= orders[strategy.as_usize()])
     }
 
     pub(super) fn awaited<'s>(

@@ -1,10 +1,10 @@
 //! Kills of an outsider, and restarted processes, which recover some turns after their start.
 
-use super::{SimulatedProcesses, SimulatedThread, ThreadMode, message};
+use super::{SimulatedProcesses, SimulatedThread, message};
 use crate::simulate::START_TICKS;
 use crate::simulate::fuse::{self, InjectedUnwind};
 use anyhow::{Context, Result, bail};
-use protocol::plan::FaultKind;
+use protocol::plan::{FaultKind, Role};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use system::clock::Clock as _;
 
@@ -23,20 +23,24 @@ impl SimulatedProcesses<'_> {
             && START_TICKS + ns <= now
         {
             self.bursts = rest;
-            let plan = &self.scenario.plan;
-            let (Some(process), Some(thread)) = (plan.process_of(*role), plan.thread_of(*role)) else {
-                continue;
-            };
-            let is_over = |thread_state: &SimulatedThread| matches!(thread_state.mode, ThreadMode::Over);
-            if self.processes[process].exit.is_some() || self.threads[thread].as_ref().is_none_or(is_over) {
-                continue;
-            }
-            self.fired_faults.push(FaultKind::Kill);
-            if self.draws.below(2) == 0 {
-                self.processes[process].exit = Some((false, "signal 9 (SIGKILL)".into()));
-            } else {
-                self.kill(process);
-            }
+            self.kill_role(*role);
+        }
+    }
+
+    /// Kills the process of a role that runs, as an outsider: at once, or within its next turns.
+    pub fn kill_role(&mut self, role: Role) {
+        let plan = &self.scenario.plan;
+        let (Some(process), Some(thread)) = (plan.process_of(role), plan.thread_of(role)) else { return };
+        let is_exiting = self.processes[process].turns_until_exit.is_some();
+        let is_over = |thread_state: &SimulatedThread| thread_state.mode.is_over() && !is_exiting;
+        if self.processes[process].exit.is_some() || self.threads[thread].as_ref().is_none_or(is_over) {
+            return;
+        }
+        self.fired_faults.push(FaultKind::Kill);
+        if self.draws.below(2) == 0 {
+            self.processes[process].exit = Some((false, "signal 9 (SIGKILL)".into()));
+        } else {
+            self.kill(process);
         }
     }
 

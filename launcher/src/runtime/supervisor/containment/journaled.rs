@@ -7,7 +7,8 @@
 //! ```
 //! The other processes are not involved: the rings stay, and the successor continues from them. A
 //! process that reports an error before it exits is not restarted, since it would fail again; nor
-//! is one that is killed `MAX_ATTEMPTS` times in a row before it has recovered.
+//! is one that is killed `MAX_ATTEMPTS` times in a row before it has recovered, or hangs then after
+//! `MAX_HANGING_ATTEMPTS`.
 
 use super::Containment;
 use super::supervised::SupervisionStage;
@@ -20,6 +21,9 @@ use protocol::status::ThreadState;
 
 /// Maximum restarts in a row of a role that is killed during recovery, which may be the cause.
 const MAX_ATTEMPTS: u32 = 16;
+/// Maximum restarts in a row of a role that hangs during recovery. Each takes half a minute, in
+/// which the run does not count as stalled.
+const MAX_HANGING_ATTEMPTS: u32 = 4;
 
 impl Containment<'_> {
     /// Kills an engine or exchange that hangs, and records its death and when a restarted one runs.
@@ -63,13 +67,13 @@ impl Containment<'_> {
                 out.perform(Action::Kill(process));
                 Killed(self.record_death(place, role, suspicion.to_string(), observed, now))
             }
-            Starting(death) if suspicion.is_some() => {
+            Starting(death) if suspicion.is_some() && case.attempts < MAX_HANGING_ATTEMPTS => {
                 // No other check covers it.
                 out.perform(Action::Kill(process));
                 Killed(death)
             }
             Starting(death) if was_killed && !is_failed && case.attempts < MAX_ATTEMPTS => Killed(death),
-            Starting(_) if ended.is_some() || is_failed => Down,
+            Starting(_) if ended.is_some() || is_failed || suspicion.is_some() => Down,
             Starting(death) if case.all_threads_are(observed, |state| state >= ThreadState::Running) => {
                 let recovery = observed.recovery(role);
                 let since_start = |ticks: u64| (ticks > 0).then(|| self.ns_since_start(ticks));

@@ -251,8 +251,8 @@ impl<'a> Containment<'a> {
         self.error.as_deref()
     }
 
-    /// Advances the handling of every death as far as possible now. Operators can add strategies
-    /// only while the run `is_trading`.
+    /// Advances the handling of every death as far as possible now. Operators can end and add
+    /// strategies only while the run `is_trading`.
     pub fn step(
         &mut self,
         observed: &Observations,
@@ -263,8 +263,8 @@ impl<'a> Containment<'a> {
         let strategies = self.plan.trading().strategies;
         self.first_inspected = (self.first_inspected + HEADERS_PER_STEP) % strategies.max(1);
         self.processes.iter_mut().for_each(|case| case.is_renewed = false);
-        self.end_by_operators(observed, now, out);
         if is_trading {
+            self.end_by_operators(observed, now, out);
             self.add_by_operators(observed, liveness, now, out);
         }
         for place in 0..self.processes.len() {

@@ -107,21 +107,29 @@ impl Containment<'_> {
     /// Returns the orders sent by all incarnations, and how many of the running ones' are open.
     pub fn sent_and_open(&self, observed: &Observations) -> (u64, u64) {
         let (mut sent, mut open) = (self.past_orders.0, 0);
-        let lives = |strategy| {
-            use SupervisionStage::{Joining, Running, Starting};
-            let has_counts = |case: &SupervisedProcess| {
-                matches!(case.stage, Running | Starting(_) | Joining(_)) && !case.is_renewed
-            };
-            self.strategy(strategy).is_none_or(has_counts)
-        };
-        for strategy in
-            StrategyIndex::first(self.plan.trading().strategies).filter(|strategy| lives(*strategy))
-        {
-            let (mine, settled) = self.sent_and_settled(strategy, observed);
+        for strategy in StrategyIndex::first(self.plan.trading().strategies) {
+            let (mine, settled) = self.of_living(strategy, observed);
             sent += mine;
             open += mine.saturating_sub(settled);
         }
         (sent, open)
+    }
+
+    /// Returns the orders sent by all incarnations of a strategy.
+    pub fn sent_by(&self, strategy: StrategyIndex, observed: &Observations) -> u64 {
+        let past_sent = self.strategy(strategy).map_or(0, |case| case.past_sent);
+        past_sent.saturating_add(self.of_living(strategy, observed).0)
+    }
+
+    /// Returns the orders that a strategy's running incarnation has sent, and how many of them were
+    /// answered.
+    fn of_living(&self, strategy: StrategyIndex, observed: &Observations) -> (u64, u64) {
+        use SupervisionStage::{Joining, Running, Starting};
+        let has_counts = |case: &SupervisedProcess| {
+            matches!(case.stage, Running | Starting(_) | Joining(_)) && !case.is_renewed
+        };
+        let lives = self.strategy(strategy).is_none_or(has_counts);
+        if lives { self.sent_and_settled(strategy, observed) } else { (0, 0) }
     }
 
     /// Returns the orders that a strategy has sent in its incarnation, and how many were answered.
@@ -173,8 +181,9 @@ impl Containment<'_> {
                 case.stage,
                 SupervisionStage::Running | SupervisionStage::Starting(_) | SupervisionStage::Joining(_)
             );
-            if is_up && observed.processes[case.process].exit.is_some() {
-                // It has died in this step: the command decides what follows, in the next one.
+            if is_up && (observed.processes[case.process].exit.is_some() || case.is_done(observed)) {
+                // It has died in this step: the command decides what follows, in the next one. Or
+                // it has finished: nothing follows, unless it does not exit and is killed for that.
                 continue;
             }
             self.handled_commands.insert(*number);
@@ -344,6 +353,7 @@ impl Containment<'_> {
         let strategy = self.processes[place].strategy();
         let (sent, settled) = self.sent_and_settled(strategy, observed);
         let case = &mut self.processes[place];
+        case.past_sent += sent;
         let (epoch, fault) = (case.epoch, case.fault.take());
         let is_living = case.stage == SupervisionStage::Running;
         let ran = if is_living { detected_ns.saturating_sub(case.running_ns) } else { 0 };

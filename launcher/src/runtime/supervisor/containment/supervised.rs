@@ -51,6 +51,8 @@ pub(super) struct SupervisedProcess {
     pub stage: SupervisionStage,
     /// The running incarnation, or the one that died last.
     pub epoch: u16,
+    /// Orders sent by the incarnations of a strategy that died.
+    pub past_sent: u64,
     /// When a fault was last injected, in ticks.
     pub fault: Option<u64>,
     /// When this incarnation completed its first duty cycle, in nanoseconds since the start.
@@ -89,6 +91,7 @@ impl SupervisedProcess {
             is_abandoned: false,
             stage: if is_spare { SupervisionStage::Down } else { SupervisionStage::Running },
             epoch: 0,
+            past_sent: 0,
             fault: None,
             running_ns: 0,
             killed_ticks: 0,

@@ -298,3 +298,20 @@ fn thread_that_ends_slowly_is_abandoned() {
     assert!(run.containment.supervises_thread(victim) && run.containment.is_thread_down(victim));
     assert!(!run.containment.supervises(plan.process_of(Role::Strategy(VICTIM)).unwrap()));
 }
+
+#[test]
+fn engine_that_hangs_at_each_start_is_given_up() {
+    let words =
+        "strategies=2 venues=1 venue=book exchange=process journal=process orders=10 on_death=restart";
+    let plan = plan(words);
+    let mut run = ScriptedRun::new(&plan);
+    let engine = plan.process_of(Role::Orchestrator).unwrap();
+    run.silent = plan.thread_of(Role::Orchestrator);
+    run.end(engine);
+    while run.now < 300_000 * MS && run.containment.supervises(engine) {
+        run.step();
+        run.actions.retain(|action| *action == Action::Restart(engine));
+    }
+    assert!(run.now < 150_000 * MS, "it is restarted without end");
+    assert_eq!(run.actions.len(), 4);
+}
