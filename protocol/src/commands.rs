@@ -534,7 +534,7 @@ mod tests {
             open_orders: OpenOrders::Drain,
             is_replaced: true,
         };
-        operator.append_with(command, "exec:/opt/strategies/own --fast", 1, 1).unwrap();
+        operator.append_with(command, "exec:/opt/strategies/own quickly", 1, 1).unwrap();
         // It was killed before it stored the count.
         words[COUNT].store(0, Ordering::Relaxed);
         for text in ["exec:true", "12345678", ""] {

@@ -1,6 +1,8 @@
 //! Makes the runs of an experiment with real processes.
 
-use super::measure::{MeasureEnd, MeasuredRun, RunMaker, discard_unrecorded_runs, is_missing, measure};
+use super::measure::{
+    MeasureEnd, MeasuredRun, RunMaker, discard_unrecorded_runs, is_missing, measure, shorten,
+};
 use super::progress::{Pace, SweepProgress};
 use super::search::search;
 use super::{extra_figures, pairs};
@@ -10,7 +12,7 @@ use crate::planner::{self, Input};
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::run::{self, Interrupted, Interruption, Presentation};
 use crate::runtime::signals::{self, Signals};
-use analysis::experiment::{Experiment, ExperimentState, Kind, SearchLimits, Setting};
+use analysis::experiment::{Experiment, Kind, SearchLimits};
 use anyhow::{Context, Result};
 use indicatif::HumanDuration;
 use record::document::Document;
@@ -176,23 +178,13 @@ pub fn measure_until(
     Ok((MeasureEnd::Complete, failure))
 }
 
-/// Shortens an experiment's record to the repeats that every combination of settings has, at least
-/// one. Without a whole repeat, to the settings that were measured.
-pub(super) fn shorten(record: &mut Experiment) {
-    let made = |setting: &Setting| record.made().filter(|row| row.setting.name == setting.name).count();
-    let whole = record.settings().iter().map(made).min().unwrap_or(0) as u32;
-    record.repeats = whole.max(1);
-    let repeats = record.repeats;
-    record.rows.retain(|row| row.is_made() && row.repeat < repeats);
-    record.state = ExperimentState::Complete;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::Common;
     use crate::experiments::flags::SweepRequest;
     use crate::experiments::record::new_record;
+    use analysis::experiment::Setting;
 
     #[test]
     fn short_experiments_announce_added_runs_only() {

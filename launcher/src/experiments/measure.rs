@@ -1,12 +1,11 @@
 //! Runs the missing runs of a sweep, and saves after each.
 
 use super::busy::{self, GIVEN_UP, Load};
-use super::launch::shorten;
 use super::progress::SweepProgress;
 use crate::config::{CONFIG_FILE, Settings};
 use crate::runtime::run::{FinishedRun, Interrupted};
 use crate::saved_results::RUNS;
-use analysis::experiment::{Experiment, ExperimentState, Figures, Kind, Row};
+use analysis::experiment::{Experiment, ExperimentState, Figures, Kind, Row, Setting};
 use analysis::stats::RunOutline;
 use anyhow::{Context, Result};
 use record::document::Document;
@@ -170,6 +169,17 @@ pub(super) fn discard_unstarted(folder: &Path, record: &str) -> bool {
         let _ = fs::remove_dir(RUNS);
     }
     is_gone
+}
+
+/// Shortens an experiment's record to the repeats that every combination of settings has, at least
+/// one. Without a whole repeat, to the settings that were measured.
+pub(super) fn shorten(record: &mut Experiment) {
+    let made = |setting: &Setting| record.made().filter(|row| row.setting.name == setting.name).count();
+    let whole = record.settings().iter().map(made).min().unwrap_or(0) as u32;
+    record.repeats = whole.max(1);
+    let repeats = record.repeats;
+    record.rows.retain(|row| row.is_made() && row.repeat < repeats);
+    record.state = ExperimentState::Complete;
 }
 
 fn resume_hint(kind: Kind, folder: &Path) -> String {

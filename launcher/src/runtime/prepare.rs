@@ -70,6 +70,19 @@ impl Interruption {
     }
 }
 
+/// The error that a run was interrupted by Ctrl-C before its first order, or is discarded because
+/// of it ([`Interruption::Discard`]).
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("interrupted: nothing was measured")]
+pub struct Interrupted;
+
+impl Interrupted {
+    /// Returns an error if a termination signal came: what has not begun does not begin.
+    pub fn check() -> Result<(), Self> {
+        if signals::is_end_requested() { Err(Self) } else { Ok(()) }
+    }
+}
+
 pub struct Prepared {
     pub schedule: Schedule,
     /// The clock at the end of calibration.

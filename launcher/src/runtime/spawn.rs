@@ -3,12 +3,12 @@
 
 use crate::host;
 use crate::runtime::container::cgroups::ContainerCgroups;
+use crate::runtime::prepare::Interrupted;
 use crate::runtime::process::{Process, RoleProcess};
 use crate::runtime::progress::complain;
 use crate::runtime::reaper;
 use crate::runtime::resources;
 use crate::runtime::setup::Segments;
-use crate::runtime::stages::Interrupted;
 use crate::runtime::standbys::Standbys;
 use crate::runtime::stuck::{RunOwner, ShutdownTimeout};
 use crate::runtime::supervisor::INTERRUPTED_GRACE;

@@ -19,6 +19,7 @@ use crate::runtime::folder::{self, RunFolder};
 use crate::runtime::gather::{self, UnsavedLogs};
 use crate::runtime::lost_memory;
 use crate::runtime::own_binaries::OwnBinaries;
+pub use crate::runtime::prepare::Interrupted;
 use crate::runtime::prepare::{Prepared, Presentation, check_disk, prepare};
 use crate::runtime::progress::Progress;
 use crate::runtime::setup::Segments;
@@ -49,19 +50,6 @@ pub struct FinishedRun {
     pub folder: PathBuf,
     pub outcome: RunOutcome,
     pub summary: Summary,
-}
-
-/// The error that a run was interrupted by Ctrl-C before its first order, or is discarded because
-/// of it ([`Interruption::Discard`]).
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("interrupted: nothing was measured")]
-pub struct Interrupted;
-
-impl Interrupted {
-    /// Returns an error if a termination signal came: what has not begun does not begin.
-    pub fn check() -> Result<(), Self> {
-        if signals::is_end_requested() { Err(Self) } else { Ok(()) }
-    }
 }
 
 /// The error that a process failed before the barrier opened.

@@ -246,9 +246,10 @@ fn ignores_ends() -> Box<SupervisorStep<'static>> {
 fn replaces_after_end() -> Box<SupervisorStep<'static>> {
     let mut has_started = false;
     Box::new(move |supervisor, observed, now, out| {
+        let has_traded = supervisor.is_open() && !supervisor.is_trading();
         supervisor.step(observed, now, out);
         let is_over = out.iter().any(|action| matches!(action, Action::EndProcesses(_) | Action::End(_)));
-        if has_started || supervisor.is_trading() || !supervisor.is_open() || is_over {
+        if has_started || !has_traded || is_over {
             return;
         }
         let replaced = observed.ended_by_operators.iter().find(|end| end.successor.is_some());
@@ -404,14 +405,14 @@ fn retired_strategy_does_not_delay_end() {
         scenario.machine_crash_ns = None;
         let (ended, outcome) = end_of_trading(scenario);
         assert_eq!(outcome, RunOutcome::Complete, "seed {seed}");
-        // The wait for progress alone is ten times as long.
-        assert!(ended < 1_000_000, "seed {seed}: trading ended after {ended} ns");
+        // The wait for progress alone takes ten milliseconds.
+        assert!(ended < 5_000_000, "seed {seed}: trading ended after {ended} ns");
         retired += 1;
     }
 }
 
-/// An exchange that is killed when trading has ended, and does not run again, is not awaited without
-/// end.
+/// An exchange that is killed when trading has ended, and does not run again, is awaited for a
+/// limited time.
 #[test]
 fn exchange_away_at_the_end_is_bounded() {
     let mut away = 0;

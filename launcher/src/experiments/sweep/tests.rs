@@ -3,8 +3,7 @@
 use crate::config::{Common, Settings};
 use crate::experiments::busy::Load;
 use crate::experiments::flags::{SweepRequest, read_values};
-use crate::experiments::launch::shorten;
-use crate::experiments::measure::{MeasureEnd, MeasuredRun, RunMaker, measure, measure_at_load};
+use crate::experiments::measure::{MeasureEnd, MeasuredRun, RunMaker, measure, measure_at_load, shorten};
 use crate::experiments::points;
 use crate::experiments::progress::SweepProgress;
 use crate::experiments::record::{new_record, read};
@@ -366,7 +365,7 @@ fn one_stall_does_not_mislead_a_search_that_repeats() {
 fn bill_given_up_keeps_its_whole_repeats() {
     for (is_busy, ended, repeats) in [(true, MeasureEnd::GivenUp, 2), (false, MeasureEnd::Complete, 5)] {
         let folder = tempfile::tempdir().unwrap();
-        let mut bill = Experiment { kind: Kind::Bill, ..record(&LEVELS, 5) };
+        let mut bill = Experiment { kind: Kind::Bill, time_limit_s: Some(300), ..record(&LEVELS, 5) };
         let mut settings = bill.settings();
         let first = settings[0].clone();
         settings.push(Setting { name: format!("{} A/A", first.name), is_aa_test: true, ..first });
