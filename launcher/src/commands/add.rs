@@ -69,7 +69,7 @@ pub fn add(flags: &AddFlags) -> Result<ExitCode> {
 fn wait_for_repair(run: &ActiveRunHandle, strategy: StrategyIndex, epoch: u16) {
     let began = Instant::now();
     while run.is_repaired(strategy, epoch) == Some(false)
-        && began.elapsed() < ENGINE_TIMEOUT
+        && began.elapsed() < REPAIR_TIMEOUT
         && !run.is_over()
     {
         sleep(POLL_INTERVAL);

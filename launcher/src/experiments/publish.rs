@@ -63,8 +63,8 @@ pub fn publish(
     Ok(worse(code, report_unfired(&unfired, common.allow_unfired)))
 }
 
-/// Complains about the faults that were asked for and never fired or were cut short. Returns the exit code that they
-/// cause: failure, unless they are `allowed`.
+/// Complains about the faults that were asked for and never fired or were cut short. Returns the
+/// exit code that they cause: failure, unless they are `allowed`.
 pub fn report_unfired(unfired: &[String], allowed: bool) -> ExitCode {
     let [first, others @ ..] = unfired else { return ExitCode::SUCCESS };
     let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
