@@ -80,8 +80,8 @@ fn decode_header(path: &Path, bytes: &[u8]) -> Result<SegmentHeader, &'static st
     if index_of(path) == Some(header.index) { Ok(header) } else { Err(RENAMED) }
 }
 
-/// Returns why a file cannot be read as the segment that it was; `None` for a valid segment, and for
-/// a file that never was one.
+/// Returns why a file cannot be read as the segment that it was; `None` for a valid segment, and
+/// for a file that never was one.
 pub(crate) fn damage(path: &Path) -> Result<Option<&'static str>, JournalError> {
     match read_header(path) {
         Ok((_, bytes)) => {

@@ -119,9 +119,9 @@ impl Writer {
     /// Under [`Durability::None`] the directory is not used.
     ///
     /// # Errors
-    /// [`JournalError::Locked`], and those of [`crate::recover`]. Under [`Durability::Process`] also
-    /// [`JournalError::Missing`] if records are missing before a later segment of a log that was
-    /// never synced.
+    /// [`JournalError::Locked`], and those of [`crate::recover`]. Under [`Durability::Process`]
+    /// also [`JournalError::Missing`] if records are missing before a later segment of a log that
+    /// was never synced.
     pub fn open(
         folder: &Path,
         options: &Options,

@@ -14,6 +14,7 @@ use crate::experiments::board::BoardFlags;
 use crate::experiments::compare::CompareFlags;
 use crate::experiments::contain::ContainFlags;
 use crate::experiments::disturb::DisturbFlags;
+use crate::experiments::flags::ResumeFlags;
 use crate::experiments::lab::LabFlags;
 use crate::experiments::survey::SurveyFlags;
 use crate::experiments::sweep::SweepFlags;
@@ -602,19 +603,6 @@ pub struct OpenFlags {
     /// Name the folder of a run or an experiment, or latest for the newest in runs
     #[arg(value_name = "FOLDER", default_value = "latest")]
     pub folder: PathBuf,
-}
-
-/// The command-line flags of `launcher resume`.
-#[derive(Args, Clone, Debug, PartialEq, Eq)]
-pub struct ResumeFlags {
-    /// Name the experiment: its folder, or the folder's name in list
-    pub folder: PathBuf,
-    /// Print JSON on stdout instead of tables
-    #[arg(long)]
-    pub json: bool,
-    /// Exit with code 0 even if a fault never fired
-    #[arg(long)]
-    pub allow_unfired: bool,
 }
 
 /// The command-line flags of `launcher join`, which the bridge program reads.

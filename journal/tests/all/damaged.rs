@@ -75,8 +75,8 @@ fn has_successor(mode: &str, later: &[PathBuf]) -> bool {
     later.iter().any(|path| mode != MODES[0] || has_records(path))
 }
 
-/// Damages one segment, or two. Returns a description. The newest segment does not vanish: without a
-/// successor nothing shows that it was there.
+/// Damages one segment, or two. Returns a description. The newest segment does not vanish: without
+/// a successor nothing shows that it was there.
 fn damage(mode: &str, folder: &Path, random: &mut Random) -> String {
     let paths = segments(folder);
     let chosen = random.below(paths.len() as u64) as usize;
@@ -130,8 +130,8 @@ struct Outcomes {
 }
 
 impl Outcomes {
-    /// Recovers a damaged journal: all records up to `acknowledged`, or an error. Without syncs, the
-    /// reason why the log ends counts as a report.
+    /// Recovers a damaged journal: all records up to `acknowledged`, or an error. Without syncs,
+    /// the reason why the log ends counts as a report.
     fn check(&mut self, mode: &str, folder: &Path, acknowledged: u64, damage: &str) {
         self.damaged += 1;
         let is_reported = match recovered(folder) {

@@ -11,6 +11,19 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use record::units::Count;
 use std::path::PathBuf;
 
+/// The command-line flags of `launcher resume`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct ResumeFlags {
+    /// Name the experiment: its folder, or the folder's name in list
+    pub folder: PathBuf,
+    /// Print JSON on stdout instead of tables
+    #[arg(long)]
+    pub json: bool,
+    /// Exit with code 0 even if a fault never fired
+    #[arg(long)]
+    pub allow_unfired: bool,
+}
+
 /// The settings of an experiment as typed, some with lists. Key and text, in the order of
 /// [`Settings::KEYS`].
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,9 +1,8 @@
 //! Makes the runs of an experiment with real processes.
 
-use super::measure::{
-    MeasureEnd, MeasuredRun, RunMaker, discard_unrecorded_runs, is_missing, measure, shorten,
-};
+use super::measure::{MeasureEnd, MeasuredRun, RunMaker, is_missing, measure, shorten};
 use super::progress::{Pace, SweepProgress};
+use super::record::discard_unrecorded_runs;
 use super::search::search;
 use super::{extra_figures, pairs};
 use crate::config::Settings;

@@ -2,7 +2,8 @@
 
 use super::busy::{self, GIVEN_UP, Load};
 use super::progress::SweepProgress;
-use crate::config::{CONFIG_FILE, Settings};
+use super::record::discard_unrecorded_runs;
+use crate::config::Settings;
 use crate::runtime::run::{FinishedRun, Interrupted};
 use crate::saved_results::RUNS;
 use analysis::experiment::{Experiment, ExperimentState, Figures, Kind, Row, Setting};
@@ -10,7 +11,7 @@ use analysis::stats::RunOutline;
 use anyhow::{Context, Result};
 use record::document::Document;
 use record::logfile::EXTENSION;
-use record::run::{RunOutcome, RunRecord};
+use record::run::RunOutcome;
 use record::units::Count;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -197,20 +198,6 @@ pub fn discard_logs(run: &Path) {
         if path.extension().is_some_and(|extension| extension == EXTENSION) {
             // A log that stays costs room, not correctness.
             let _ = fs::remove_file(path);
-        }
-    }
-}
-
-/// Removes the folders of unfinished runs from an experiment's folder. Those are folders with a
-/// run's files that the record does not name.
-pub(super) fn discard_unrecorded_runs(record: &Experiment, folder: &Path) {
-    let known = record.folders();
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
-        let path = entry.path();
-        let named = known.iter().any(|name| entry.file_name() == **name);
-        if !named && (path.join(CONFIG_FILE).exists() || path.join(RunRecord::FILE).exists()) {
-            let _ = fs::remove_dir_all(path);
         }
     }
 }

@@ -19,7 +19,7 @@ pub mod compare;
 pub mod contain;
 pub mod disturb;
 mod dry_run;
-mod flags;
+pub mod flags;
 mod forecast;
 pub mod lab;
 mod launch;
@@ -34,7 +34,6 @@ mod search;
 pub mod survey;
 pub mod sweep;
 
-use crate::cli::ResumeFlags;
 use crate::config::{Common, Settings, UsageError};
 use crate::host::Machine;
 use crate::output::complain;
@@ -58,7 +57,7 @@ use std::process::ExitCode;
 
 /// Goes on with the experiment of a folder, with the settings that it began with. `unfit` returns
 /// why the machine is unfit for latency figures just now.
-pub fn resume(flags: &ResumeFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<ExitCode> {
+pub fn resume(flags: &flags::ResumeFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<ExitCode> {
     let folder = saved_results::folder_of(&flags.folder)?;
     record::check_is_experiment(&folder)?;
     if Experiment::read(&folder)?.kind == Kind::Lab {

@@ -1,15 +1,16 @@
 //! The record of an experiment, `experiment.json`: created, saved after each run, and resumed.
 
 use super::flags::SweepRequest;
-use super::measure::discard_unrecorded_runs;
 use super::usage;
-use crate::config::{Common, Settings};
+use crate::config::{CONFIG_FILE, Common, Settings};
 use crate::host::{Machine, System};
 use crate::runtime::folder;
 use analysis::experiment::{Experiment, Kind};
 use analysis::stats::MachineKey;
 use anyhow::{Context, Result, bail};
 use record::document::Document;
+use record::run::RunRecord;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -101,4 +102,18 @@ pub fn resume(folder: &Path, machine: &Machine) -> Result<Experiment> {
     record.save(folder)?;
     discard_unrecorded_runs(&record, folder);
     Ok(record)
+}
+
+/// Removes the folders of unfinished runs from an experiment's folder. Those are folders with a
+/// run's files that the record does not name.
+pub(super) fn discard_unrecorded_runs(record: &Experiment, folder: &Path) {
+    let known = record.folders();
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        let path = entry.path();
+        let named = known.iter().any(|name| entry.file_name() == **name);
+        if !named && (path.join(CONFIG_FILE).exists() || path.join(RunRecord::FILE).exists()) {
+            let _ = fs::remove_dir_all(path);
+        }
+    }
 }

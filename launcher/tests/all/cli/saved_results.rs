@@ -294,5 +294,8 @@ fn long_experiment_prints_its_expected_duration() {
     wait_until("the experiment has begun", || !entries(out.path()).is_empty());
     std::thread::sleep(std::time::Duration::from_millis(500));
     let printed = sweep.interrupt().all_output();
-    assert!(printed.contains("6 runs, about 3 minutes"), "{printed}");
+    // On a busy machine it expects more.
+    let minutes = printed.split_once("6 runs, about ").and_then(|(_, rest)| rest.split_once(" minutes"));
+    let minutes = minutes.and_then(|(minutes, _)| minutes.parse::<u64>().ok());
+    assert!(minutes.is_some_and(|minutes| minutes >= 3), "{printed}");
 }

@@ -110,8 +110,8 @@ impl Attack {
         }
     }
 
-    /// Gives the run an operator's command. The strategy may have ended, the engine may be down: the
-    /// command may fail, but must not panic.
+    /// Gives the run an operator's command. The strategy may have ended, the engine may be down:
+    /// the command may fail, but must not panic.
     fn command(&mut self) {
         const COMMANDS: [&str; 9] = [
             "retire RUN N --within 0s",
