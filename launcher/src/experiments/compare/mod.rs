@@ -227,6 +227,7 @@ fn compare_settings(
         return Ok(report);
     }
     match report.notes.first() {
+        Some(first) if first.ends_with(NAME_TWO) => usage(first),
         Some(first) if first.contains("cannot be compared") => undecided(first),
         _ => usage(
             "not comparable: A and B hold several settings and none is in both; choose with --a and --b, \
@@ -238,6 +239,9 @@ fn compare_settings(
 fn undecided<T>(message: impl Into<String>) -> Result<T> {
     Err(Undecided(message.into()).into())
 }
+
+/// What a user can do about two sides that are the same runs.
+const NAME_TWO: &str = "name two";
 
 /// What a user can do about two sides that cannot be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,7 +261,7 @@ fn why_incomparable(comparison: &Comparison) -> Option<(Remedy, String)> {
     (is_one || comparison.pairs == 0).then(|| {
         let reasons: Vec<&str> = why.iter().chain(&comparison.caveats).map(String::as_str).collect();
         let (remedy, text) = match is_one {
-            true => (Remedy::NameTwo, "name two"),
+            true => (Remedy::NameTwo, NAME_TWO),
             false => (Remedy::MeasureBoth, "measure both with the same --seed, load and machine"),
         };
         (remedy, format!("{}; {text}", reasons.join("; ")))

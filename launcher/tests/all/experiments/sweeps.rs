@@ -188,7 +188,7 @@ fn runs_are_compared_and_unlike_ones_are_not() {
     let runs = entries(out.path());
     let [one, other] = [&runs[0], &runs[1]].map(|run| run.display());
     output(&format!("compare {one} {one}")).fails(2, &["the same runs", "name two"]);
-    output(&format!("compare {one} {other}")).fails(2, &["other schedule", "the same --seed"]);
+    output(&format!("compare {one} {other}")).fails(3, &["other schedule", "the same --seed"]);
 }
 
 /// Deletes an experiment: everything in its folder is known to be bulkhead's.

@@ -57,7 +57,7 @@ fn late_full_dev_shm_is_an_error() {
     let script = "mount -t tmpfs -o size=64m tmpfs /dev/shm && ulimit -f 1000; trap '' XFSZ; \
                   $L run --orders 100k --out $OUT; echo rc=$?; ls /dev/shm";
     let Some(result) = run_in_namespace(script) else { return };
-    result.shows(&["rc=1"], "bulkhead.").complains(&["bulkhead.", "reserve"]);
+    result.shows(&["rc=2"], "bulkhead.").complains(&["bulkhead.", "reserve", "ulimit -f"]);
 }
 
 #[test]

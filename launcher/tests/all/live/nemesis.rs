@@ -194,7 +194,9 @@ fn attacked_run(seed: u64) -> Result<(u64, u64), String> {
     let is_settled = !is_recoverable
         || ending == 0
         || (summary["valid"] == true && number(&summary["orders"]["lost"]) <= incidents);
-    if summary["orders"]["duplicated"] != 0 || of_survivors > 0 || !is_settled {
+    // An engine without a journal takes the orders of all with it.
+    let has_engine = is_recoverable || !victims.iter().any(|role| role == "engine");
+    if summary["orders"]["duplicated"] != 0 || (has_engine && of_survivors > 0) || !is_settled {
         return Err(format!("{}: {:#}", context(), summary["violations"]));
     }
     launcher.out.disable_cleanup(false);

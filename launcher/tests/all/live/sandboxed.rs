@@ -108,6 +108,6 @@ fn low_descriptor_limit_is_raised_or_refused() {
         return;
     }
     run_with_limit("-Sn 100").succeeds();
-    let refused = run_with_limit("-n 100").fails(1, &["files open", "ulimit -Hn", "--strategies"]);
+    let refused = run_with_limit("-n 100").fails(2, &["files open", "ulimit -Hn", "--strategies"]);
     assert!(!refused.stderr.contains("os error"), "{}", refused.stderr);
 }

@@ -128,7 +128,7 @@ fn check_report(folder: &Path) -> Result<(), String> {
     let is_plain_error = result.stderr.starts_with("error: ");
     match (result.code, merged) {
         (Some(0 | 1), true) if began => Ok(()),
-        (Some(1), false) if !began && is_plain_error => Ok(()),
+        (Some(2), false) if !began && is_plain_error => Ok(()),
         _ => Err(format!("{:?}: {result:?}", entries(folder))),
     }
 }
