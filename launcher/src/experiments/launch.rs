@@ -1,6 +1,7 @@
 //! Makes the runs of an experiment with real processes.
 
-use super::measure::{MeasureEnd, MeasuredRun, RunMaker, is_missing, measure, shorten};
+use super::busy::{self, GIVEN_UP, Load};
+use super::measure::{MeasureEnd, MeasuredRun, RunMaker, is_missing, measure, measure_unless, shorten};
 use super::progress::{Pace, SweepProgress};
 use super::record::discard_unrecorded_runs;
 use super::search::search;
@@ -115,6 +116,7 @@ pub fn measure_missing(
     pace: &mut Pace,
     slowdown: f64,
 ) -> Result<MeasureEnd> {
+    record.notes.retain(|note| !note.starts_with(GIVEN_UP));
     let expected = expected_time(record, &crate::host::machine());
     let expected = expected.map(|(missing, time)| (missing, time.mul_f64(slowdown)));
     let measured = expected.and_then(|(missing, _)| Some((missing, pace.time_for(missing)?)));
@@ -131,7 +133,9 @@ pub fn measure_missing(
     }
     let ended = with_maker(&record.clone(), |make| match record.kind {
         Kind::MaxRate => search(record, folder, make, &mut bar, !quiet),
-        _ => measure(record, folder, make, &mut bar),
+        _ => measure_unless(record, folder, make, &mut bar, &|record| {
+            busy::hopeless(record, || Load::sample(record.machine.cores_online))
+        }),
     });
     bar.clear();
     *pace = bar.pace();

@@ -1,6 +1,5 @@
 //! Runs the missing runs of a sweep, and saves after each.
 
-use super::busy::{self, GIVEN_UP, Load};
 use super::progress::SweepProgress;
 use super::record::discard_unrecorded_runs;
 use crate::config::Settings;
@@ -61,18 +60,17 @@ pub fn measure(
     make: &mut RunMaker<'_>,
     bar: &mut SweepProgress,
 ) -> Result<MeasureEnd> {
-    measure_at_load(record, folder, make, bar, &Load::sample)
+    measure_unless(record, folder, make, bar, &|_| None)
 }
 
-/// Makes the missing runs as [`measure`] does, at a load that is sampled for a number of CPUs.
-pub(super) fn measure_at_load(
+/// Makes the missing runs as [`measure`] does, unless `give_up` returns a reason after a repeat.
+pub(super) fn measure_unless(
     record: &mut Experiment,
     folder: &Path,
     make: &mut RunMaker<'_>,
     bar: &mut SweepProgress,
-    load: &dyn Fn(u32) -> Option<Load>,
+    give_up: &dyn Fn(&Experiment) -> Option<String>,
 ) -> Result<MeasureEnd> {
-    record.notes.retain(|note| !note.starts_with(GIVEN_UP));
     let todo: Vec<usize> =
         (0..record.rows.len()).filter(|at| is_missing(record, &record.rows[*at])).collect();
     let all = record.rows.len();
@@ -88,8 +86,7 @@ pub(super) fn measure_at_load(
         record.save(folder).with_context(|| resume_hint(record.kind, folder))?;
         let repeat = record.rows[at].repeat;
         let is_whole = record.rows.iter().all(|row| row.repeat != repeat || row.is_made());
-        let sample = || load(record.machine.cores_online);
-        if let Some(why) = is_whole.then(|| busy::hopeless(record, sample)).flatten() {
+        if let Some(why) = is_whole.then(|| give_up(record)).flatten() {
             shorten(record);
             record.notes.push(why);
             record.save(folder)?;

@@ -228,11 +228,13 @@ impl Judge<'_> {
             let has_successor =
                 record.incidents.iter().any(|it| (it.strategy, it.epoch) == (strategy, epoch + 1))
                     || record.additions.iter().any(|it| (it.strategy, it.epoch) == (strategy, epoch + 1));
+            // One that had finished when it died has nothing left to do.
+            let had_finished = self.run.seen.killed_when_done.contains(&(strategy, epoch));
             // A thread that may still run has no successor.
             let must_restart = match incident.by_operator {
                 Some(EndByOperator::Retired) => false,
                 Some(EndByOperator::Replaced(_)) => true,
-                None => must_restart,
+                None => must_restart && !had_finished,
             };
             let can_restart = must_restart && !incident.abandoned;
             self.require(!can_restart || incident.restarted_ns.is_some() || has_successor, || {
@@ -275,7 +277,7 @@ impl Judge<'_> {
                 format!("strategy {} was {}: nobody has asked for that", incident.strategy, end.describe())
             });
         }
-        let late = &run.late_starts;
+        let late = &run.seen.late_starts;
         self.require(late.is_empty(), || {
             format!("strategies {late:?} were started after the end of trading")
         });

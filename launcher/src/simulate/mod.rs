@@ -75,7 +75,7 @@ use recovery::JournalAudits;
 use roles::faults::Draws;
 use roles::registry::ends_of;
 use roles::{BoxedEnds, SystemRecovery};
-use runtime::{ConfirmedChange, SimulatedRuntime};
+use runtime::{ConfirmedChange, RuntimeSightings, SimulatedRuntime};
 use scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::ring::array_queue::ArrayQueue;
@@ -106,8 +106,8 @@ pub struct Simulated {
     pub tampered: u64,
     /// Commands to end or add a strategy that the engine confirmed.
     confirmed: Vec<ConfirmedChange>,
-    /// Strategies that were started after the end of trading.
-    late_starts: Vec<StrategyIndex>,
+    /// What the judge cannot see in the record.
+    seen: RuntimeSightings,
     /// The last incarnation of each strategy.
     epochs: Vec<u16>,
     /// What exchanges did according to their journals, if they have any.
@@ -281,7 +281,7 @@ fn run<'s>(
     if is_machine_crashed {
         processes.crash();
     }
-    let (SupervisionRecord { incidents, role_restarts, additions, .. }, confirmed, late_starts) =
+    let (SupervisionRecord { incidents, role_restarts, additions, .. }, confirmed, seen) =
         runtime.into_record();
     let epochs = (0..scenario.plan.trading().strategies)
         .map(|strategy| segments.control.control().incarnation(StrategyIndex(strategy)).epoch)
@@ -309,7 +309,7 @@ fn run<'s>(
         fired_faults,
         tampered,
         confirmed,
-        late_starts,
+        seen,
         epochs,
         audits,
         post_crash,

@@ -64,8 +64,17 @@ pub(super) struct SimulatedRuntime<'a, 's> {
     /// The tick at which each strategy's incarnation was published.
     renewed: Vec<u64>,
     confirmed: Vec<ConfirmedChange>,
+    /// What the judge cannot see in the record.
+    seen: RuntimeSightings,
+}
+
+/// What a simulated run's surroundings saw of its strategies.
+#[derive(Debug, Default)]
+pub(super) struct RuntimeSightings {
     /// Strategies that were started after the end of trading.
-    late_starts: Vec<StrategyIndex>,
+    pub late_starts: Vec<StrategyIndex>,
+    /// Incarnations that had reported done when they were fenced.
+    pub killed_when_done: Vec<(StrategyIndex, u16)>,
 }
 
 /// An operator's command to end or add a strategy, as it was when the launcher first saw that the
@@ -104,7 +113,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
             outcome: None,
             renewed: vec![0; plan.trading().strategies.into()],
             confirmed: Vec::new(),
-            late_starts: Vec::new(),
+            seen: RuntimeSightings::default(),
         }
     }
 
@@ -152,7 +161,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
                     && is_late
                 {
                     let roles = self.scenario.plan.roles_of(&self.scenario.plan.processes[process]);
-                    self.late_starts.extend(roles.filter_map(|role| match role {
+                    self.seen.late_starts.extend(roles.filter_map(|role| match role {
                         Role::Strategy(strategy) => Some(strategy),
                         _ => None,
                     }));
@@ -247,6 +256,12 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
     ) -> Result<(), String> {
         let result = self.memory.perform(&action, |process| Ok(processes.proof_of_death(process)));
         result.map_err(|error| format!("{error:#}"))?;
+        if let Action::Fence(role @ Role::Strategy(strategy), epoch) = action
+            && let Some(thread) = self.scenario.plan.thread_of(role)
+            && self.memory.state(thread) == ThreadState::Done
+        {
+            self.seen.killed_when_done.push((strategy, epoch));
+        }
         if let Action::Renew(Role::Strategy(strategy), _) = action {
             self.renewed[strategy.as_usize()] = self.clock.peek();
         }
@@ -280,9 +295,9 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         Ok(())
     }
 
-    /// Returns what the supervisor recorded, the commands that the engine had confirmed, and the
-    /// strategies that were started after the end of trading.
-    pub fn into_record(self) -> (SupervisionRecord, Vec<ConfirmedChange>, Vec<StrategyIndex>) {
-        (self.supervisor.into_record(), self.confirmed, self.late_starts)
+    /// Returns what the supervisor recorded, the commands that the engine had confirmed, and what
+    /// else was seen.
+    pub fn into_record(self) -> (SupervisionRecord, Vec<ConfirmedChange>, RuntimeSightings) {
+        (self.supervisor.into_record(), self.confirmed, self.seen)
     }
 }

@@ -6,7 +6,7 @@ use crate::experiments::measure::{MeasureEnd, discard_unstarted};
 use crate::experiments::progress::SweepProgress;
 use crate::output::program;
 use crate::runtime::prepare::Interruption;
-use crate::runtime::signals::Signals;
+use crate::runtime::signals::{Signals, is_end_requested};
 use crate::runtime::stages::Interrupted;
 use analysis::experiment::{
     Experiment, Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram,
@@ -180,6 +180,7 @@ fn median_sleep(slack_ns: u64) -> Option<u64> {
     let sample = move || {
         process::set_timer_slack(slack_ns);
         let mut times: Vec<u64> = (0..SLEEP_SAMPLES)
+            .take_while(|_| !is_end_requested())
             .map(|_| {
                 let begin = Instant::now();
                 std::thread::sleep(SLEEP);
@@ -187,15 +188,16 @@ fn median_sleep(slack_ns: u64) -> Option<u64> {
             })
             .collect();
         times.sort_unstable();
-        times[times.len() / 2]
+        times.get(times.len() / 2).copied()
     };
-    std::thread::spawn(sample).join().ok()
+    std::thread::spawn(sample).join().ok()?
 }
 
-/// Measures how long short sleeps take with and without timer slack, in a little more than 80 ms.
+/// Measures how long short sleeps take with and without timer slack, in a little more than 80 ms;
+/// each may take a time slice on a busy machine. Returns `None` if a termination signal came.
 fn sample_sleep() -> Option<SleepSample> {
     let (default_ns, precise_ns) = (median_sleep(DEFAULT_SLACK_NS)?, median_sleep(1)?);
-    Some(SleepSample { default_ns, precise_ns, samples: SLEEP_SAMPLES })
+    (!is_end_requested()).then_some(SleepSample { default_ns, precise_ns, samples: SLEEP_SAMPLES })
 }
 
 fn run_of(number: u32, work: &QueueWork, made: &BenchmarkRun) -> (LabRun, Histogram<u64>) {

@@ -1,9 +1,9 @@
 //! Sweeps with made-up runs: order, seeds, saving, going on, failing; and what their tables say.
 
 use crate::config::{Common, Settings};
-use crate::experiments::busy::Load;
+use crate::experiments::busy::{self, Load};
 use crate::experiments::flags::{SweepRequest, read_values};
-use crate::experiments::measure::{MeasureEnd, MeasuredRun, RunMaker, measure, measure_at_load, shorten};
+use crate::experiments::measure::{MeasureEnd, MeasuredRun, RunMaker, measure, measure_unless, shorten};
 use crate::experiments::points;
 use crate::experiments::progress::SweepProgress;
 use crate::experiments::record::{new_record, read};
@@ -376,8 +376,9 @@ fn bill_given_up_keeps_its_whole_repeats() {
             let noisy = fixtures::run(number, 1_000.0 * 100f64.powi(number as i32 % 3));
             Ok(MeasuredRun { outline: noisy, ..made(settings) })
         };
-        let load = |cpus| Some(Load::with_runnable(if is_busy { 9.0 } else { 0.1 }, cpus));
-        let found = measure_at_load(&mut bill, folder.path(), &mut make, &mut bar(), &load).unwrap();
+        let load = Load::with_runnable(if is_busy { 9.0 } else { 0.1 }, 2);
+        let give_up = |bill: &Experiment| busy::hopeless(bill, || Some(load));
+        let found = measure_unless(&mut bill, folder.path(), &mut make, &mut bar(), &give_up).unwrap();
         assert_eq!((found, bill.state), (ended, ExperimentState::Complete));
         assert_eq!((bill.repeats, bill.rows.len()), (repeats, 3 * repeats as usize));
         assert_eq!(bill.notes.iter().any(|note| note.starts_with("given up after 2 of 5")), is_busy);

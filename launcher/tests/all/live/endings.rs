@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// Bound after the signal that discards a run.
 const AT_ONCE: Duration = Duration::from_secs(10);
+/// Bound after it with the report, whose computation waits for a core.
+const WITH_REPORT: Duration = Duration::from_secs(20);
 /// Bound after the signal that drains a run, without its longest delay and its merge.
 const DRAINED: Duration = Duration::from_secs(30);
 
@@ -129,7 +131,7 @@ fn experiments_end_in_each_phase_on_busy_machine() {
     const SWEEP: &str = "sweep --technique spsc-mux,channel --repeats 50";
     const FAILING: &str =
         "contain --technique spsc-mux,array-queue,channel,linked --isolation thread --fault segv;kill;abort";
-    const LAB: &str = "lab --runs 300 --events 200";
+    const LAB: &str = "lab --technique spsc-mux,linked --wait busy --runs 900 --events 200";
     let cases = [
         (CONTAIN, Phase::Preparing, "INT"),
         (CONTAIN, Phase::Starting, "TERM"),
@@ -159,7 +161,7 @@ fn experiments_end_in_each_phase_on_busy_machine() {
         let is_there = || running.has_ended() || is_reached(*phase, running.pid(), out.path());
         wait_for(experiment, || is_there().then_some(()));
         let code = if *name == "INT" { 130 } else { 143 };
-        assert_eq!(ends_within(AT_ONCE, running, name), Some(code), "{experiment}: {phase:?}");
+        assert_eq!(ends_within(WITH_REPORT, running, name), Some(code), "{experiment}: {phase:?}");
         if !is_benchmark {
             let folder = entries(out.path()).remove(0);
             assert_eq!(
