@@ -51,7 +51,8 @@ fn contained_strategy_cannot_punch_holes_while_trading() {
 fn punch_is_refused_where_memory_is_sealed() {
     let contained = if Launcher::contained().is_some() { ",container" } else { "" };
     let out = tempfile::tempdir().unwrap();
-    let flags = "--technique spsc-mux --fault punch --idle park --window 800ms --allow-weaker-sandbox --json";
+    let flags = "--technique spsc-mux --fault punch --idle park --window 800ms --liveness 10s \
+                 --allow-weaker-sandbox --json";
     let levels = format!("--isolation process,sandbox{contained}");
     let table = output(&format!("contain --out {} {flags} {levels}", out.path().display())).json();
     for row in list(&table["rows"]) {
