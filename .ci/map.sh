@@ -1,9 +1,9 @@
 #!/bin/sh
-# The map of the code, docs/src/map.md: one line a file, which is the beginning of the file's own documentation.
+# The map of the code, docs/map.md: one line a file, which is the beginning of the file's own documentation.
 # `.ci/map.sh` prints it; `.ci/map.sh --write` writes the page; `.ci/map.sh --check` fails if the page is old.
 set -eu
 cd "$(dirname "$0")/.."
-page=docs/src/map.md
+page=docs/map.md
 
 map() {
     printf '# Map of the code\n\nFrom the documentation of each file (`.ci/map.sh --write`).\n'

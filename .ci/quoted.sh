@@ -26,7 +26,7 @@ quoted() {
       next if $span =~ /^launcher (sweep|compare|contain|disturb|inspect|report|bill|kill|revive|limits|retire|replace|add|lab|watch|list|delete|export|completions|man)$/;
       next if $span =~ /(?<![\w-])(?!BULKHEAD)[A-Z]{1,}[A-Z0-9_\/]*(?![\w-])/ or $span =~ /…|\.\.\./;
       print "$span\n";
-    }' README.md $(find docs/src -name '*.md' ! -name map.md ! -name seeds.md | sort) | awk '!seen[$0]++'
+    }' README.md $(find docs/src -name '*.md' ! -name seeds.md | sort) | awk '!seen[$0]++'
 }
 
 # The benches with the features that the launcher's build has given what they depend on: each package alone would have nearly all of it built anew.
