@@ -47,8 +47,6 @@ struct Ended {
 enum Fate {
     Ended,
     Replaced,
-    /// It had finished by itself before the launcher could end it.
-    Finished,
     /// The engine or the launcher has not done it in time.
     Unfinished(&'static str),
 }
@@ -64,13 +62,10 @@ fn end(flags: &RetireFlags, successor: Option<String>) -> Result<ExitCode> {
     let (answer, was_cancelled) = give(&run, strategy, successor.as_deref(), flags)?;
     let settled = began.elapsed();
     let fate = match answer.status {
-        CommandStatus::Done => wait_for_launcher(&run, strategy, before, successor.is_some()),
+        CommandStatus::Done => wait_for_launcher(&run, strategy, before, successor.is_some())?,
         CommandStatus::Seen => Fate::Unfinished("open orders have not ended"),
         why => return Err(UsageError(format!("the engine refused {name}: {why}")).into()),
     };
-    if fate == Fate::Finished {
-        return Err(finished(strategy, successor.is_some()).into());
-    }
     let ended = Ended { orders: answer.orders, was_cancelled, settled, took: began.elapsed(), fate };
     let mut out = output::stdout();
     if flags.json {
@@ -105,14 +100,20 @@ fn give(
     Ok((answer, answer.orders > 0))
 }
 
-/// Waits until the launcher has ended the strategy, or its successor runs.
-fn wait_for_launcher(run: &ActiveRunHandle, strategy: StrategyIndex, before: u16, is_replaced: bool) -> Fate {
+/// Waits until the launcher has ended the strategy, or its successor runs. Returns an error if the
+/// strategy finished by itself before that.
+fn wait_for_launcher(
+    run: &ActiveRunHandle,
+    strategy: StrategyIndex,
+    before: u16,
+    is_replaced: bool,
+) -> Result<Fate, UsageError> {
     if is_replaced {
         return match wait_for_incarnation(run, strategy, before) {
-            IncarnationStart::Runs => Fate::Replaced,
-            IncarnationStart::Ended => Fate::Unfinished("its successor ended before it traded"),
-            IncarnationStart::Late => Fate::Unfinished("its successor does not run yet"),
-            IncarnationStart::HasFinished => Fate::Finished,
+            IncarnationStart::Runs => Ok(Fate::Replaced),
+            IncarnationStart::Ended => Ok(Fate::Unfinished("its successor ended before it traded")),
+            IncarnationStart::Late => Ok(Fate::Unfinished("its successor does not run yet")),
+            IncarnationStart::HasFinished => Err(finished(strategy, is_replaced)),
         };
     }
     let began = Instant::now();
@@ -120,14 +121,14 @@ fn wait_for_launcher(run: &ActiveRunHandle, strategy: StrategyIndex, before: u16
         run.wake_launcher();
         let life = run.incarnation(strategy);
         if life.epoch == before && life.fenced {
-            return Fate::Ended;
+            return Ok(Fate::Ended);
         }
         if life.epoch == before && run.has_finished(strategy) {
-            return Fate::Finished;
+            return Err(finished(strategy, is_replaced));
         }
         sleep(POLL_INTERVAL);
     }
-    Fate::Unfinished("its process has not ended yet")
+    Ok(Fate::Unfinished("its process has not ended yet"))
 }
 
 /// What became of a strategy that the launcher is to start.
@@ -257,7 +258,7 @@ fn text(run: &str, name: &str, ended: &Ended) -> String {
     let verb = match ended.fate {
         Fate::Ended => "retired",
         Fate::Replaced => "replaced",
-        Fate::Finished | Fate::Unfinished(_) => "refuses new orders of",
+        Fate::Unfinished(_) => "refuses new orders of",
     };
     let how = match (ended.orders, ended.was_cancelled) {
         (0, _) => "none was open".into(),
@@ -269,7 +270,7 @@ fn text(run: &str, name: &str, ended: &Ended) -> String {
     text += &format!("  open orders  {how}, after {}\n", duration(ended.settled.as_nanos() as u64));
     let took = duration(ended.took.as_nanos() as u64);
     text += &match ended.fate {
-        Fate::Ended | Fate::Finished => format!("  ended        {took} after the command\n"),
+        Fate::Ended => format!("  ended        {took} after the command\n"),
         Fate::Replaced => format!("  gap          {took} from the command to its successor\n"),
         Fate::Unfinished(why) => format!("  not done     {why}, {took} after the command\n"),
     };
@@ -279,7 +280,7 @@ fn text(run: &str, name: &str, ended: &Ended) -> String {
 fn json(run: &str, name: &str, ended: &Ended) -> serde_json::Value {
     let (is_done, why) = match ended.fate {
         Fate::Unfinished(why) => (false, Some(why)),
-        Fate::Ended | Fate::Replaced | Fate::Finished => (true, None),
+        Fate::Ended | Fate::Replaced => (true, None),
     };
     serde_json::json!({
         "run": run,
