@@ -33,6 +33,7 @@ pub use value::{Choice, OptIn, Preset, Switch};
 
 use protocol::plan::{ExchangePlacement, Journaling, OnDeath, Trading};
 use record::units::{Count, Nanos};
+use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// A usage error: one or two lines that name the flag or key and the remedy. The launcher prints it
@@ -77,12 +78,12 @@ impl Settings {
     }
 
     /// Returns the values that are set, in the form of a saved record.
-    pub fn to_texts(&self) -> analysis::experiment::SettingTexts {
+    pub fn to_texts(&self) -> BTreeMap<String, String> {
         self.texts().into_iter().map(|(key, text)| (key.to_owned(), text)).collect()
     }
 
     /// Reads the values from the form of a saved record.
-    pub fn from_texts(texts: &analysis::experiment::SettingTexts) -> Result<Self, UsageError> {
+    pub fn from_texts(texts: &BTreeMap<String, String>) -> Result<Self, UsageError> {
         let mut settings = Settings::default();
         for (key, text) in texts {
             let set = settings.set(key, text);

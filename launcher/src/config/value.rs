@@ -4,7 +4,6 @@
 //! the same message.
 
 use super::Arrivals;
-use analysis::experiment::{Speed, Wait};
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use core::marker::PhantomData;
 use protocol::plan::{
@@ -167,9 +166,7 @@ named_values!(
     Arrivals,
     OnDeath,
     FaultKind,
-    Preset,
-    Speed,
-    Wait
+    Preset
 );
 
 /// Returns the error message for an unknown name, with the valid names and the nearest.

@@ -204,7 +204,7 @@ fn why_unfired(fault: &Fault, plan: &Plan, resolved: &Resolved) -> Option<String
 enum RunEnd {
     /// Each death ends it (`--on-death stop`).
     Stop,
-    /// The engine or an exchange dies and does not come back.
+    /// The engine or an exchange ends and is not restarted.
     Role,
     Launcher,
 }

@@ -1,6 +1,6 @@
 //! The flags of `launcher lab`, and the cells that they select.
 
-use crate::config::value::named;
+use crate::config::value::{named, named_values};
 use crate::config::{CoreList, UsageError};
 use crate::experiments::benchmark::check_cores;
 use crate::host::Machine;
@@ -22,6 +22,8 @@ const MAX_CAPACITY: u64 = 1 << 20;
 const SEED_FAST: (u64, u64) = (100_000, 300);
 /// Events and runs of the seed's table where an end is slow.
 const SEED_SLOW: (u64, u64) = (10_000, 10);
+
+named_values!(Speed, Wait);
 
 /// The command-line flags of `launcher lab`. With lists of values each combination is a cell.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
