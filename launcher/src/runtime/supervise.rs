@@ -308,7 +308,12 @@ impl SupervisedRun<'_> {
                 }
                 if is_silent {
                     let pid = running(index);
-                    found.cpu = Some(pid.and_then(|pid| CpuSample::of_thread(pid, liveness.tid(thread))));
+                    // A thread that is done may be gone: the process's first one is the last to go.
+                    let sample = |pid| match found.state() {
+                        ThreadState::Done => CpuSample::of_process(pid),
+                        _ => CpuSample::of_thread(pid, liveness.tid(thread)),
+                    };
+                    found.cpu = Some(pid.and_then(sample));
                     found.waits_for_disk =
                         liveness.has_journal(thread) && pid.is_some_and(has_journal_thread_in_kernel);
                 }

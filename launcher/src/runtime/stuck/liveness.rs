@@ -10,7 +10,7 @@
 //! | the barrier is closed | none here: `--start-timeout` |
 //! | the process was restarted and has not had a duty cycle yet | [`START_TIMEOUT`] |
 //! | all its threads report done | [`EXIT_TIMEOUT`] to exit, or the plan's deadline if longer |
-//! | starved in the second half of the deadline | up to [`STARVED_LIMITS`] times the plan's |
+//! | starved in the second half of the deadline | up to [`STARVED_LIMITS`] times as long |
 //! | engine or exchange, waits for the disk of its journal | pauses, up to [`DISK_TIMEOUT`] |
 //! | strategy, stopped by a [`Debugger`](super::Debugger) | waits, and starts again after it |
 //! | anything else, whatever state it reports | the plan's |
@@ -221,7 +221,7 @@ impl Liveness {
     /// Returns `true` if a thread's CPU time is needed to decide whether it hangs: it shows this
     /// pulse at the tick `now`.
     pub fn needs_cpu_account(&self, thread: usize, pulse: &LivenessSample, now: u64) -> bool {
-        self.watches[thread].state != ThreadState::Done && self.is_half_over(thread, pulse, now)
+        self.is_half_over(thread, pulse, now)
     }
 
     /// Returns `true` if it matters whether a debugger has stopped a thread: half of its deadline
@@ -348,16 +348,16 @@ impl Liveness {
         if !self.is_open {
             return None;
         }
+        let is_starved = self.is_starved(watch);
+        let limits = if is_starved { STARVED_LIMITS } else { 1 };
         if watch.state == ThreadState::Done {
-            let limit = self.limit.max(EXIT_TIMEOUT);
+            let limit = self.limit.max(EXIT_TIMEOUT) * limits;
             let is_late = |watch: &ThreadWatch| {
                 watch.state == ThreadState::Done && self.silent_ticks(watch) > self.ticks(limit)
             };
             let is_late = shares.iter().all(|thread| is_late(&self.watches[*thread as usize]));
             return is_late.then_some(LivenessFault::NotExiting(limit));
         }
-        let is_starved = self.is_starved(watch);
-        let limits = if is_starved { STARVED_LIMITS } else { 1 };
         let limit = if watch.is_starting { START_TIMEOUT.max(self.limit) } else { self.limit };
         let is_over = watch.deadline.is_over(self.now, if is_starved { self.now } else { 0 })
             && self.disk_deadline(watch).is_over(self.now, watch.last_disk_wait);

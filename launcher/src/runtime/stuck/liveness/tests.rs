@@ -152,6 +152,22 @@ fn done_exempts_until_the_process_should_have_ended() {
 }
 
 #[test]
+fn done_process_without_core_gets_time_to_exit() {
+    let done = |_| pulse(ThreadState::Done as u64, 5);
+    for is_starved in [true, false] {
+        let mut liveness = liveness();
+        watch(&mut liveness, 0, 600, done);
+        assert!(liveness.needs_cpu_account(0, &done(0), 600 * MS));
+        let account = CpuAccount { is_runnable: is_starved, ..CpuAccount::default() };
+        liveness.record_cpu_sample(0, Some(account.into()));
+        let late = Some(LivenessFault::NotExiting(LIMIT));
+        assert_eq!(watch(&mut liveness, 700, 9900, done), late.filter(|_| !is_starved));
+        let latest = watch(&mut liveness, 10_000, 10_200, done);
+        assert!(matches!(latest, Some(LivenessFault::NotExiting(_))), "not without end");
+    }
+}
+
+#[test]
 fn overdue_event_implies_newer_duty_cycle() {
     let mut liveness = liveness();
     // Its last heartbeat is as late as can be seen after the beginning.
