@@ -71,9 +71,10 @@ pub const KIND: SegmentKind =
 pub struct ProofOfDeath(());
 
 impl ProofOfDeath {
-    /// Returns a proof of death if a pidfd's process has ended. A stopped or slow one has not.
+    /// Returns a proof of death if a pidfd's process has ended, or only zombies are left of it. A
+    /// stopped or slow one has not ended.
     pub fn confirm(pidfd: BorrowedFd<'_>) -> io::Result<Option<ProofOfDeath>> {
-        Ok(process::wait_readable(&[pidfd], Duration::ZERO)?[0].then_some(ProofOfDeath(())))
+        Ok(process::is_dead(pidfd)?.then_some(ProofOfDeath(())))
     }
 
     /// Returns a proof that no process runs in the place of a spare strategy that was never added:

@@ -7,9 +7,11 @@ use nix::sys::signal::{SigHandler, Signal, raise, signal};
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::getppid;
 use shm::process::start_time;
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
@@ -25,19 +27,64 @@ pub fn state_in(stat: &str) -> Option<char> {
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
-/// Returns how a process has ended that is a zombie without any other thread. A tracer may keep the
-/// parent from waiting for it. `None` in every other case.
+/// Returns how a process has ended all threads of which are zombies. Tracers may keep them, and the
+/// parent from waiting for the process. `None` in every other case.
 pub fn zombie_status(pid: u32) -> Option<ExitStatus> {
-    zombie_status_in(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
+    has_only_zombies(pid).then(|| status_in(&stat()?))?
 }
 
-/// As [`zombie_status`], from the text of the process's `stat` file.
-fn zombie_status_in(stat: &str) -> Option<ExitStatus> {
-    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    // The fields are numbered as in proc_pid_stat(5); the name is the second one.
-    let field = |number: usize| fields.get(number - 3).copied();
-    let (state, threads, status) = (field(3)?, field(20)?, field(52)?);
-    (state == "Z" && threads == "1").then(|| status.parse().ok().map(ExitStatus::from_raw))?
+/// Returns `true` if a pidfd's process can run no instruction any more: it has ended, or all its
+/// threads are zombies, which tracers keep.
+///
+/// # Errors
+/// The pidfd cannot be watched.
+pub fn is_dead(pidfd: BorrowedFd<'_>) -> io::Result<bool> {
+    let pid = || {
+        let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+        text.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse::<u32>().ok()
+    };
+    let has_ended = wait_readable(&[pidfd], Duration::ZERO)?[0];
+    // The same id before and after: that process was not reaped, so its id was not reused.
+    let is_kept = || pid().is_some_and(|id| has_only_zombies(id) && pid() == Some(id));
+    Ok(has_ended || is_kept())
+}
+
+/// Returns `true` if all threads of a process are zombies.
+///
+/// A thread that starts another one and ends could hide it from one listing. Then the process has
+/// more threads than were listed, or one of those listed is gone from the second listing.
+fn has_only_zombies(pid: u32) -> bool {
+    let process = format!("/proc/{pid}");
+    let threads = || {
+        let tasks = std::fs::read_dir(format!("{process}/task")).into_iter().flatten().flatten();
+        tasks.map(|task| task.path()).collect::<BTreeSet<PathBuf>>()
+    };
+    let stat = |of: &Path| std::fs::read_to_string(of.join("stat")).unwrap_or_default();
+    let listed = threads();
+    listed.iter().all(|thread| is_zombie(&stat(thread)))
+        && threads_in(&stat(Path::new(&process))) == Some(listed.len())
+        && threads() == listed
+}
+
+/// Returns `true` if a thread is a zombie, from the text of its `stat` file.
+fn is_zombie(stat: &str) -> bool {
+    matches!(state_in(stat), Some('Z' | 'X'))
+}
+
+/// Returns a field of a `stat` file, numbered as in proc_pid_stat(5). The name is the second one.
+fn field_in(stat: &str, number: usize) -> Option<&str> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(number - 3)
+}
+
+/// Returns the number of a process's threads, from the text of its `stat` file.
+fn threads_in(stat: &str) -> Option<usize> {
+    field_in(stat, 20)?.parse().ok()
+}
+
+/// Returns how a zombie has ended, from the text of its `stat` file.
+fn status_in(stat: &str) -> Option<ExitStatus> {
+    is_zombie(stat).then(|| field_in(stat, 52)?.parse().ok().map(ExitStatus::from_raw))?
 }
 
 /// Returns the children of this process, each with its start time: those that it has started, and
@@ -339,16 +386,28 @@ mod tests {
     }
 
     #[test]
-    fn zombie_with_other_threads_has_no_status() {
+    fn stat_of_zombie_has_threads_and_status() {
         let stat = |state: &str, threads: u32| {
-            let between = "0 ".repeat(16);
-            format!("7 (a) b) {state} {between}{threads} {}9", "0 ".repeat(31))
+            format!("7 (a) b) {state} {}{threads} {}9", "0 ".repeat(16), "0 ".repeat(31))
         };
-        assert_eq!(zombie_status_in(&stat("Z", 1)).and_then(|status| status.signal()), Some(9));
-        for (state, threads) in [("Z", 2), ("S", 1), ("t", 1), ("X", 1)] {
-            assert_eq!(zombie_status_in(&stat(state, threads)), None, "{state} {threads}");
+        assert_eq!(status_in(&stat("Z", 1)).and_then(|status| status.signal()), Some(9));
+        assert_eq!(threads_in(&stat("Z", 2)), Some(2));
+        for text in ["S", "t", "D", "R"].map(|state| stat(state, 1)).into_iter().chain(["7 (a) Z 1".into()]) {
+            assert_eq!(status_in(&text), None, "{text}");
         }
-        assert_eq!(zombie_status_in("7 (a) Z 1"), None);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri starts no processes")]
+    fn process_that_runs_is_not_dead() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let fd = pidfd_open(child.id()).unwrap();
+        assert!(!has_only_zombies(child.id()) && !is_dead(fd.as_fd()).unwrap());
+        kill(fd.as_fd()).unwrap();
+        assert!(wait_readable(&[fd.as_fd()], Duration::from_secs(60)).unwrap()[0]);
+        assert!(has_only_zombies(child.id()) && is_dead(fd.as_fd()).unwrap(), "it is not reaped");
+        child.wait().unwrap();
+        assert!(!has_only_zombies(child.id()) && is_dead(fd.as_fd()).unwrap());
     }
 
     #[test]

@@ -306,8 +306,9 @@ impl Process {
     /// Reaps the process if it exits within `at_most`. Before, reads the kernel's account, which
     /// reaping discards.
     ///
-    /// The parent of a traced zombie cannot reap it before its tracer has let it go. Its pidfd is
-    /// readable nevertheless: no thread of it is left that could write memory. So its exit status
+    /// The parent of a traced zombie cannot reap it before its tracer has let it go. No thread of
+    /// it can write memory if its pidfd is readable, or if it was killed and all its threads are
+    /// zombies (traced threads stay until their tracer has waited for them). So its exit status
     /// counts as soon as `/proc` shows it.
     fn await_status(&mut self, at_most: Duration) -> io::Result<()> {
         let ended = process::wait_readable(&[self.pidfd.as_fd()], at_most);
@@ -316,7 +317,7 @@ impl Process {
             self.account.record_exit(self.pid());
         }
         self.status = self.child.try_wait()?;
-        if has_ended && self.status.is_none() {
+        if self.status.is_none() && (has_ended || self.is_held_by_tracer()) {
             self.status = process::zombie_status(self.child.id());
             self.is_kept = self.status.is_some();
         }

@@ -45,8 +45,8 @@ pub struct Processes {
     owner: RunOwner,
     /// Children that this process had before the run, with their start times.
     earlier_children: Vec<(u32, u64)>,
-    /// Tracers that were killed.
-    killed_tracers: Vec<u32>,
+    /// Tracers that a note has named.
+    named_tracers: Vec<u32>,
     /// The kinds of strategies that were replaced by others, by process.
     kinds: HashMap<usize, String>,
 }
@@ -107,7 +107,7 @@ impl Processes {
             are_strategies,
             owner: RunOwner::this_process(),
             earlier_children: process::children(),
-            killed_tracers: Vec::new(),
+            named_tracers: Vec::new(),
             all: Vec::new(),
             reaper: start_reaper(segments)?,
             reaper_started: Instant::now(),
@@ -204,8 +204,8 @@ impl Processes {
     }
 
     /// Kills the tracers of processes that were killed or have ended, if strategies have started
-    /// them: a tracer can keep a process from ending, and a zombie from being reaped.
-    /// Returns `true` if there was such a tracer.
+    /// them: a tracer can keep a process from ending, and a zombie from being reaped. Names each of
+    /// them, and those from outside of the run. Returns `true` if one was killed.
     fn end_tracers(&mut self) -> bool {
         let mut has_killed = false;
         let held: Vec<(String, u32)> = self
@@ -214,22 +214,28 @@ impl Processes {
             .map(|process| (process.name.clone(), process.pid()))
             .collect();
         for (name, pid) in held {
-            for tracer in self.owner.tracers_in_run(pid) {
+            for (tracer, is_in_run) in self.owner.tracers_of(pid) {
                 let Some(id) = tracer.pid.filter(|id| !self.is_trusted(*id)) else { continue };
-                let Ok(pidfd) = process::pidfd_open(id) else { continue };
-                // It still is the tracer: its id was not reused before the pidfd was opened.
-                if !self.owner.tracers_in_run(pid).contains(&tracer) || process::kill(pidfd.as_fd()).is_err()
-                {
-                    continue;
+                if is_in_run {
+                    let Ok(pidfd) = process::pidfd_open(id) else { continue };
+                    // It still is the tracer: its id was not reused before the pidfd was opened.
+                    let is_same = self.owner.tracers_of(pid).iter().any(|(found, _)| *found == tracer);
+                    if !is_same || process::kill(pidfd.as_fd()).is_err() {
+                        continue;
+                    }
+                    has_killed = true;
                 }
-                has_killed = true;
-                if !self.killed_tracers.contains(&id) {
-                    self.killed_tracers.push(id);
-                    let what = "which a strategy has started and which traced it, was killed";
-                    complain(&format!(
-                        "note: {name} (pid {pid}) is dead; {} (pid {id}), {what}",
-                        tracer.name
-                    ));
+                if !self.named_tracers.contains(&id) {
+                    self.named_tracers.push(id);
+                    let tracer = format!("{} (pid {id})", tracer.name);
+                    complain(&match is_in_run {
+                        true => format!(
+                            "note: killed {tracer}, which a strategy started: it traced {name} (pid {pid}), which is dead"
+                        ),
+                        false => format!(
+                            "note: {name} (pid {pid}) is dead and traced by {tracer}, which may keep it from ending: detach or end that"
+                        ),
+                    });
                 }
             }
         }
@@ -261,7 +267,7 @@ impl Processes {
         pids.chain([self.reaper.child_pid()]).chain(self.standbys.pids()).any(|trusted| trusted == pid)
     }
 
-    /// Kills and reaps what strategies have started and left: this process has adopted it.
+    /// Kills and reaps leftover children of strategies, which this process has adopted.
     fn end_leftovers(&mut self) {
         let began = Instant::now();
         loop {

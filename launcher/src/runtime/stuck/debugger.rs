@@ -133,16 +133,16 @@ impl RunOwner {
         ((again.state, again.tracer) == (first.state, first.tracer)).then_some(debugger)
     }
 
-    /// Returns the processes of the run, other than the launcher, that trace a thread of a process:
-    /// strategies, and what they have started.
-    pub fn tracers_in_run(&self, pid: u32) -> Vec<Debugger> {
+    /// Returns the processes that trace a thread of a process, each with whether it is one of the
+    /// run other than the launcher: a strategy, or a process that a strategy has started.
+    pub fn tracers_of(&self, pid: u32) -> Vec<(Debugger, bool)> {
         let tasks = fs::read_dir(host::root().join(format!("proc/{pid}/task"))).into_iter().flatten();
         let tracers = tasks.flatten().filter_map(|task| {
             let tracer = read_process(TaskStatus::read(&task.path())?.tracer)?;
             let is_in_run = tracer.pid != self.pid && self.is_foreign(&tracer, read_process) == Some(false);
-            is_in_run.then_some(Debugger { pid: Some(tracer.pid), name: tracer.name })
+            Some((Debugger { pid: Some(tracer.pid), name: tracer.name }, is_in_run))
         });
-        let mut found: Vec<Debugger> = Vec::new();
+        let mut found: Vec<(Debugger, bool)> = Vec::new();
         for tracer in tracers {
             if !found.contains(&tracer) {
                 found.push(tracer);

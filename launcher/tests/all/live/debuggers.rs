@@ -3,8 +3,11 @@
 
 use super::contained::CONTAINER;
 use super::programs::{Program, run_broken};
+use super::replacements::assert_nothing_lost;
 use super::watching::{start_trading, watch_once};
-use crate::common::{Launcher, Running, list, number, read_until, signal, skip, string, wait_until};
+use crate::common::{
+    Launcher, Running, list, newest_process, number, read_until, signal, skip, string, wait_until,
+};
 use nix::sys::ptrace;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
@@ -95,6 +98,23 @@ fn deadline_starts_again_when_debugger_detaches() {
     let summary = launcher.interrupted(running);
     let [incident] = list(&summary["incidents"]) else { panic!("{:#}", summary["incidents"]) };
     assert!(string(&incident["cause"]).contains("hangs"), "{incident:#}");
+}
+
+/// A debugger that does not wait for a dead strategy keeps it as a zombie. The run goes on, and
+/// names the debugger.
+#[test]
+fn dead_strategy_in_debugger_is_replaced() {
+    let launcher = Launcher::new();
+    let (mut running, run) = start_trading(&launcher, &FLAGS.replace("continue", "restart"));
+    let victim = running.process("strategy-1");
+    let Some(debugger) = TestDebugger::attach(victim) else { return drop(running.interrupt()) };
+    signal(victim, "KILL");
+    let own = format!("(pid {}), which may keep it from ending", std::process::id());
+    read_until(running.child.stderr.as_mut().unwrap(), &own);
+    wait_until("its successor trades", || newest_process(running.pid(), "strategy-1", victim).is_some());
+    assert_eq!(watch_once(&run)["strategies"][1]["incidents"], 1);
+    drop(debugger);
+    assert_nothing_lost(&launcher.interrupted(running));
 }
 
 /// A tracer that the strategy has started, directly or by a process that has ended, exempts
