@@ -57,7 +57,7 @@ impl EndingEvent {
 }
 
 /// Draws the events at the ends of one or two strategies; none in half of the scenarios.
-/// `is_recovery`: engine and exchanges may die.
+/// `is_recovery`: engine and exchanges may be killed.
 pub(super) fn draw(draws: &mut Draws, plan: &Plan, is_recovery: bool) -> Vec<EndingEvent> {
     let trading = plan.trading();
     let mut events = Vec::new();

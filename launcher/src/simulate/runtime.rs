@@ -26,6 +26,9 @@ const SILENCE: u64 = 20 * LIVENESS_NS;
 pub type SupervisorStep<'a> = dyn FnMut(&mut Supervisor<'_>, &Observations, u64, &mut Vec<Action>) + 'a;
 
 /// Returns the time limits of a simulated run: a liveness deadline is a thousandth of a real one.
+/// How long a strategy that an operator ends may read its reports.
+const READ_LIMIT: Duration = Duration::from_nanos(LIVENESS_NS / 50);
+
 fn limits(scenario: &Scenario) -> SupervisionLimits {
     let trading = scenario.plan.trading();
     // A strategy that floods a shared ring takes all the turns until the stall is detected.
@@ -41,6 +44,7 @@ fn limits(scenario: &Scenario) -> SupervisionLimits {
         grace: Duration::from_nanos(silence),
         interrupted_grace: Duration::ZERO,
         idle: Duration::from_nanos(LIVENESS_NS / 50),
+        read: READ_LIMIT,
         exit_wait: Duration::from_nanos(LIVENESS_NS),
         kill: Duration::from_nanos(30 * LIVENESS_NS),
         max_requests: 2,
@@ -82,6 +86,8 @@ pub(super) struct RuntimeSightings {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConfirmedChange {
     number: u32,
+    /// When the launcher saw it, in ticks.
+    ticks: u64,
     pub strategy: StrategyIndex,
     /// The strategy's incarnation at that time.
     pub epoch: u16,
@@ -148,7 +154,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
                 // Duty cycles take no time on the virtual clock.
                 engine.work = processes.last_busy(thread);
             }
-            self.note_confirmed_changes();
+            self.note_confirmed_changes(now);
             self.observations.last_words = self.supervisor.failing_process().map(|_| String::new());
             let is_restarting = self.supervisor.containment().is_role_restarting(&self.observations);
             let is_late = self.supervisor.is_open() && !self.supervisor.is_trading();
@@ -174,28 +180,37 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         }
     }
 
-    /// Notes the commands that the engine has confirmed since the last turn.
-    fn note_confirmed_changes(&mut self) {
+    /// Notes the commands that the engine has confirmed since the last turn. One that ends a
+    /// strategy has no effect if that finishes, or the end of trading comes, while it reads its
+    /// reports.
+    fn note_confirmed_changes(&mut self, now: u64) {
         let (observed, control) = (&self.observations, self.memory.segments.control.control());
         let is_trading = self.supervisor.is_trading();
+        for change in self.confirmed.iter_mut().filter(|change| change.must_act && !change.is_addition) {
+            let thread = self.scenario.plan.thread_of(Role::Strategy(change.strategy));
+            let is_over = !is_trading || thread.is_some_and(|it| observed.state(it) == ThreadState::Done);
+            let is_same = control.incarnation(change.strategy).epoch == change.epoch;
+            let reads = Duration::from_nanos(now - change.ticks) <= READ_LIMIT;
+            change.must_act = !(reads && is_same && is_over);
+        }
         let is_new = |number: u32| self.confirmed.iter().all(|change| change.number != number);
         let life = |strategy: StrategyIndex| control.incarnation(strategy);
         let end = |end: &OperatorEnd| {
-            let OperatorEnd { number, ticks, strategy, .. } = *end;
+            let OperatorEnd { number, ticks: given, strategy, .. } = *end;
             let process = self.scenario.plan.process_of(Role::Strategy(strategy));
             let runs = process.is_some_and(|process| observed.processes[process].exit.is_none());
             // One that has reported done has finished.
             let thread = self.scenario.plan.thread_of(Role::Strategy(strategy));
             let is_done = thread.is_some_and(|thread| observed.state(thread) == ThreadState::Done);
-            let is_new = ticks >= self.renewed[strategy.as_usize()];
+            let is_new = given >= self.renewed[strategy.as_usize()];
             let is_meant = is_new && !is_done && !life(strategy).fenced;
             let (epoch, must_act) = (life(strategy).epoch, is_trading && runs && is_meant);
-            ConfirmedChange { number, strategy, epoch, is_addition: false, must_act }
+            ConfirmedChange { number, ticks: now, strategy, epoch, is_addition: false, must_act }
         };
         let addition = |addition: &OperatorAddition| {
             let OperatorAddition { number, strategy, .. } = *addition;
             let (epoch, must_act) = (life(strategy).epoch, is_trading && life(strategy).fenced);
-            ConfirmedChange { number, strategy, epoch, is_addition: true, must_act }
+            ConfirmedChange { number, ticks: now, strategy, epoch, is_addition: true, must_act }
         };
         let ended = observed.ended_by_operators.iter().filter(|end| is_new(end.number)).map(end);
         let additions = observed.added_by_operators.iter().filter(|added| is_new(added.number)).map(addition);

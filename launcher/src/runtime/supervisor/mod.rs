@@ -55,7 +55,8 @@ use std::time::Duration;
 /// Maximum time for the roles of an interrupted run to exit, whatever they wait for.
 pub const INTERRUPTED_GRACE: Duration = Duration::from_secs(2);
 /// Maximum number of waits at the end of a run for engine and exchanges that are away: longer than
-/// a process may take to start. One that dies again and again would be waited for without end.
+/// a process may take to start. Without it, a role that crashes repeatedly would be awaited
+/// forever.
 const MAX_END_WAITS: u32 = 12;
 /// Maximum length of the extended drain of an interrupted run, in limits.
 const INTERRUPTED_STRETCH: u64 = 2;
@@ -78,6 +79,8 @@ pub struct SupervisionLimits {
     pub interrupted_grace: Duration,
     /// An engine that was idle this long has drained.
     pub idle: Duration,
+    /// How long a strategy that an operator ends may take to read the last reports of its orders.
+    pub read: Duration,
     /// How long a failed strategy has to exit, so that the kernel can report how.
     pub exit_wait: Duration,
     /// Maximum time between SIGKILL and exit. A process that does not exit may still write its
@@ -99,6 +102,7 @@ impl SupervisionLimits {
             grace: Duration::from_secs(5),
             interrupted_grace: INTERRUPTED_GRACE,
             idle: Duration::from_millis(20),
+            read: Duration::from_millis(50),
             exit_wait: Duration::from_millis(200),
             kill: Duration::from_secs(30),
             max_requests,
@@ -367,7 +371,8 @@ impl<'a> Supervisor<'a> {
         let (lead, each) = self.limits.lead;
         let lead_ns = (lead + each * self.plan.threads.len() as u32).as_nanos();
         self.start_ticks = self.now + (lead_ns as f64 / self.plan.ns_per_tick) as u64;
-        self.containment = Containment::new(self.plan, self.start_ticks, self.limits.kill);
+        self.containment =
+            Containment::new(self.plan, self.start_ticks, (self.limits.kill, self.limits.read));
         // Each thread has published its id; what it writes from now on is not trusted.
         self.liveness.open(self.now);
         out.perform(Action::OpenBarrier(self.start_ticks));
@@ -449,7 +454,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Waits until roles that died just now have restarted, and what they had not finished has
-    /// drained; and until the engine has repaired what strategies left that died just now.
+    /// drained; and until the engine has repaired the deaths of strategies.
     fn settle(&mut self, mut wait: BoundedWait, observed: &Observations) -> NextPhase {
         let is_awaited = self.containment.is_role_restarting(observed) && wait.earlier < MAX_END_WAITS;
         if is_awaited && !self.is_wait_over(&mut wait.deadline) {

@@ -55,6 +55,7 @@ pub struct Containment<'a> {
     start_ticks: u64,
     /// Maximum time between SIGKILL and exit.
     exit_limit: Duration,
+    read_limit: Duration,
     /// Strategies in order, if their deaths are contained; then engine, exchanges and gateways.
     processes: Vec<SupervisedProcess>,
     incidents: Vec<Incident>,
@@ -80,6 +81,7 @@ impl<'a> Containment<'a> {
             plan,
             start_ticks: 0,
             exit_limit: Duration::MAX,
+            read_limit: Duration::ZERO,
             processes: Vec::new(),
             incidents: Vec::new(),
             restarts: Vec::new(),
@@ -95,8 +97,9 @@ impl<'a> Containment<'a> {
 
     /// Contains the deaths that the plan allows. The barrier opens at `start_ticks`, with every
     /// process running in epoch 0, except those of spare strategies. A killed process that has not
-    /// exited within `exit_limit` may still write its memory: that ends the run.
-    pub fn new(plan: &'a Plan, start_ticks: u64, exit_limit: Duration) -> Self {
+    /// exited within `exit_limit` may still write its memory: that ends the run. A strategy that an
+    /// operator ends has `read_limit` to read its last reports.
+    pub fn new(plan: &'a Plan, start_ticks: u64, (exit_limit, read_limit): (Duration, Duration)) -> Self {
         let mut processes = Vec::new();
         let process_of = |role| plan.process_of(role).expect("a valid plan runs every role");
         if plan.on_death != OnDeath::Stop {
@@ -122,7 +125,7 @@ impl<'a> Containment<'a> {
                 processes.push(SupervisedProcess::new(plan, index, SupervisedRoles::Gateways(gateways)));
             }
         }
-        Self { start_ticks, exit_limit, processes, ..Self::inactive(plan) }
+        Self { start_ticks, exit_limit, read_limit, processes, ..Self::inactive(plan) }
     }
 
     pub fn record_fault(&mut self, role: Role, ticks: u64) {

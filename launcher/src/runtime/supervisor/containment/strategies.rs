@@ -168,8 +168,8 @@ impl Containment<'_> {
     }
 
     /// Kills the strategies that operators have ended: the engine has confirmed that they have no
-    /// open order. A command concerns the incarnation that ran when it was given. If that has died
-    /// by itself, the command decides what follows.
+    /// open order, and they have read their reports. A command concerns the incarnation that ran
+    /// when it was given. If that has died by itself, the command decides what follows.
     pub(super) fn end_by_operators(&mut self, observed: &Observations, now: u64, out: &mut dyn Actions) {
         for OperatorEnd { number, ticks, strategy, successor } in &observed.ended_by_operators {
             if self.handled_commands.contains(number) {
@@ -186,10 +186,15 @@ impl Containment<'_> {
                 // it has finished: nothing follows, unless it does not exit and is killed for that.
                 continue;
             }
-            self.handled_commands.insert(*number);
-            if case.is_thread || *ticks < case.started_ticks {
+            let is_meant = !case.is_thread && *ticks >= case.started_ticks;
+            if is_meant && is_up && !self.has_read_reports(place, observed, now) {
                 continue;
             }
+            self.handled_commands.insert(*number);
+            if !is_meant {
+                continue;
+            }
+            let case = &self.processes[place];
             let end = successor.clone().map_or(EndByOperator::Retired, EndByOperator::Replaced);
             let process = &observed.processes[case.process];
             match case.stage {
@@ -214,6 +219,15 @@ impl Containment<'_> {
                 }
             }
         }
+    }
+
+    /// Returns `true` if a strategy that an operator ends has read the report of each order that it
+    /// has sent, by its own counters, or has had its time for that.
+    fn has_read_reports(&mut self, place: usize, observed: &Observations, now: u64) -> bool {
+        let since = *self.processes[place].asked_to_end.get_or_insert(now);
+        let (sent, settled) = self.sent_and_settled(self.processes[place].strategy(), observed);
+        let waited_ns = self.ns_since_start(now).saturating_sub(self.ns_since_start(since));
+        sent == settled || Duration::from_nanos(waited_ns) >= self.read_limit
     }
 
     /// Kills a strategy that is at fault, and records when a restarted one runs. Returns `true` if
@@ -495,6 +509,7 @@ impl Containment<'_> {
         let case = &mut self.processes[place];
         case.epoch += 1;
         case.started_ticks = now;
+        case.asked_to_end = None;
         case.stage = stage;
         let (role, epoch) = (Role::Strategy(case.strategy()), case.epoch);
         out.perform(Action::Reset(role));

@@ -75,6 +75,8 @@ pub(super) struct SupervisedProcess {
     pub counts: Vec<GatewayCounts>,
     /// How an operator ended this incarnation.
     pub by_operator: Option<EndByOperator>,
+    /// Since when an operator ends this incarnation, in ticks.
+    pub asked_to_end: Option<u64>,
     /// When this incarnation was started, in ticks.
     pub started_ticks: u64,
     /// It was restarted in this step: nothing is observed of the new incarnation yet.
@@ -106,6 +108,7 @@ impl SupervisedProcess {
             attempts: 0,
             counts: Vec::new(),
             by_operator: None,
+            asked_to_end: None,
             started_ticks: 0,
             is_renewed: false,
         }

@@ -2,12 +2,14 @@ use super::*;
 use crate::host::Machine;
 use crate::planner::tests::planned;
 use crate::runtime::supervisor::observations::{
-    ExitObservation, GatewayObservation, ProcessObservation, StrategyObservation, ThreadObservation,
+    ExitObservation, GatewayObservation, OperatorEnd, ProcessObservation, StrategyObservation,
+    ThreadObservation,
 };
 use protocol::status::{LivenessSample, ThreadState};
 use protocol::supervision::ProtocolViolation;
 
 const MS: u64 = 1_000_000;
+const READ_LIMIT: Duration = Duration::from_millis(50);
 /// The strategy that dies; strategy 0 lives.
 const VICTIM: StrategyIndex = StrategyIndex(1);
 
@@ -48,7 +50,7 @@ impl<'a> ScriptedRun<'a> {
         let mut liveness = Liveness::new(plan, MS);
         liveness.open(MS);
         Self {
-            containment: Containment::new(plan, 0, Duration::from_secs(30)),
+            containment: Containment::new(plan, 0, (Duration::from_secs(30), READ_LIMIT)),
             liveness,
             observed: Observations {
                 processes: pids
@@ -336,4 +338,30 @@ fn engine_that_hangs_at_each_start_is_given_up() {
     }
     assert!(run.now < 150_000 * MS, "it is restarted without end");
     assert_eq!(run.actions.len(), 4);
+}
+
+/// A regression: a strategy was killed as soon as the engine had no open order of it, with reports
+/// that it had not read. Broken variant: a limit of zero.
+#[test]
+fn retired_strategy_reads_its_reports_but_not_for_ever() {
+    let plan = plan("strategies=2 venues=1 orders=10 on_death=continue");
+    for reads_after in [3, u64::MAX] {
+        let mut run = ScriptedRun::new(&plan);
+        let process = run.containment.processes[VICTIM.as_usize()].process;
+        run.set_state(process, ThreadState::Running);
+        run.observed.strategies[VICTIM.as_usize()].sent = 7;
+        run.observed.ended_by_operators =
+            vec![OperatorEnd { number: 1, ticks: run.now, strategy: VICTIM, successor: None }];
+        let began = run.now;
+        while !run.actions.contains(&Action::Kill(process)) {
+            if run.now - began >= reads_after.saturating_mul(MS) {
+                run.observed.strategies[VICTIM.as_usize()].returned = 7;
+            }
+            run.step();
+            assert!(run.now - began < 200 * MS, "never killed");
+        }
+        let limit = READ_LIMIT.as_millis() as u64;
+        let waited = (run.now - began) / MS - 1;
+        assert_eq!(waited, reads_after.min(limit), "milliseconds");
+    }
 }
