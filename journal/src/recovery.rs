@@ -144,7 +144,7 @@ pub fn follow(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> Result<Rea
 }
 
 /// Reads the headers of all segments, and the first records of those after index `after`. Before
-/// the records, so that a log which is written meanwhile seems to have no gap.
+/// the records, so that a log that is being written seems to have no gap.
 fn scan_headers(folder: &Path, after: u64) -> Result<LogEnd, JournalError> {
     let mut end = LogEnd::default();
     for (index, path) in segment::list(folder)? {

@@ -42,7 +42,7 @@ fn numbered_of(
     Ok(files)
 }
 
-/// Returns the number in a file's name as this crate writes it: `log-3` is no segment.
+/// Returns the number in a file's name. `None` unless this crate writes it so: not for `log-3`.
 fn number_of(name: &str, prefix: &str, digits: usize) -> Option<u64> {
     let text = name.strip_prefix(prefix)?;
     let number = text.parse().ok()?;

@@ -114,8 +114,8 @@ fn open_reason(found: &Difference, made: usize, is_secondary: bool) -> (&'static
 }
 
 impl Evidence {
-    /// Judges a difference between two settings: of so many pairs that were made, and secondary or
-    /// not.
+    /// Judges a difference between two settings, given the number of pairs made and whether the
+    /// figure is secondary.
     fn from_difference(found: Difference, verdict: Verdict, (made, is_secondary): (usize, bool)) -> Self {
         let open = || open_reason(&found, made, is_secondary);
         let (why, more_repeats) = if verdict == Verdict::CannotTell { open() } else { ("", None) };

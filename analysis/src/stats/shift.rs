@@ -202,7 +202,7 @@ pub(super) fn flips_p(a: &[Sample], b: &[Sample], shift: f64) -> f64 {
     if first > CLEAR_P || are_few(a.len(), SAMPLED_FLIPS) { first } else { p(CLEAR_FLIPS) }
 }
 
-/// Returns `true` if so many pairs have no more exchanges than a sample.
+/// Returns `true` if all exchanges of a number of pairs are at most as many as `sampled`.
 const fn are_few(pairs: usize, sampled: usize) -> bool {
     pairs < 32 && 1 << (pairs - 1) <= sampled
 }

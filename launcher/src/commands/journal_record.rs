@@ -13,7 +13,7 @@ use std::path::Path;
 use venue::JournalEntry;
 
 /// Returns the function that describes the records of the journal in a folder of a run. The
-/// folder's name tells who wrote it; records of other journals have no description.
+/// folder's name shows which role wrote it; records of other journals have no description.
 pub(super) fn describer(folder: &Path) -> fn(Record<'_>) -> Option<String> {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let name = folder.file_name().unwrap_or_default().to_string_lossy();

@@ -18,7 +18,7 @@ pub(super) const GIVEN_UP: &str = "given up after ";
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     /// Runnable threads of others, on average. The kernel's load average would still count what
-    /// has ended, and not yet what has begun.
+    /// has ended, and not yet new load.
     runnable: f64,
     cpus: u32,
 }
@@ -99,7 +99,7 @@ pub fn hopeless(record: &Experiment, load: impl FnOnce() -> Option<Load>) -> Opt
     let least = factors.fold(f64::INFINITY, f64::min);
     Some(format!(
         "{GIVEN_UP}{} of {} repeats, the answer is *cannot tell*: one setting, measured twice, differs by a factor of {least:.1} or more, at \
-         {load}; end what else runs, and measure again",
+         {load}; end other programs, and measure again",
         pairs.len(),
         record.asked_repeats,
     ))

@@ -188,7 +188,7 @@ impl Disturbance {
     }
 
     /// Corrects the declared figures, six answers to one question, and concludes from them. The
-    /// p99.9 of a declared measure is tested behind its p99, within the row.
+    /// p99.9 of a declared measure is tested only if its p99 differs, within the row.
     fn conclude(&mut self, endpoint: &Endpoint) {
         let gaps = self.gaps.iter_mut().flat_map(GapComparison::known_mut);
         correct_family(self.lines.iter_mut().filter(|line| is_declared(line, endpoint)), gaps);

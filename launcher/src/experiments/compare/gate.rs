@@ -90,7 +90,7 @@ mod tests {
         assert!(is_undecided(&Comparisons::default()), "nothing was compared");
         assert!(is_undecided(&comparisons(2, 1.5)), "too few pairs");
         assert!(!is_undecided(&comparisons(8, 90.0)), "slower");
-        // Pairs that lie apart: slower by 20 % and faster by 20 % in turn.
+        // Pairs that disagree: slower by 20 % and faster by 20 % in turn.
         let apart = |slow: f64| {
             let side = |ratio: f64| -> Vec<RunOutline> {
                 let ns = |repeat: usize| 1_000.0 * if repeat.is_multiple_of(2) { ratio } else { 1.0 / ratio };

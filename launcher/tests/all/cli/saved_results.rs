@@ -158,7 +158,7 @@ fn run_is_named_alike_in_every_command() {
     // Both are found; one run each decides nothing.
     let compared = here(&format!("compare first {second}"));
     assert!(!compared.all_output().contains("no such folder"), "{compared:?}");
-    // Commands for active runs know it too, and that it is over.
+    // Commands for active runs find it too, and report that it is over.
     for of_active in ["watch", "kill --all", "limits", "retire", "replace", "add --strategy maker"] {
         for name in [&first, "first", "runs/first"] {
             let strategy = if of_active.starts_with("re") { "0" } else { "" };

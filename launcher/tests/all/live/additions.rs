@@ -124,7 +124,7 @@ fn addition_that_cannot_be_says_why() {
     launcher.result("--spare-strategies 1").fails(2, &["--on-death continue or restart"]);
 }
 
-/// The engine is stopped while the strategy dies, as if a busy machine gave it no core.
+/// The engine is stopped while the strategy ends, as if a busy machine gave it no core.
 #[test]
 fn addition_waits_for_repair_of_dead_strategy() {
     let launcher = Launcher::new();

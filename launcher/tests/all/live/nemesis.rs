@@ -55,7 +55,7 @@ impl Drop for BusyLoops {
     }
 }
 
-/// A run under attack, and what was done to it.
+/// A run under attack, and its log of actions.
 struct Attack {
     random: Random,
     running: Running,
@@ -161,7 +161,7 @@ fn attacked_run(seed: u64) -> Result<(u64, u64), String> {
             }
         }
     }
-    // The launcher itself dies in some runs; others are interrupted, most end by themselves.
+    // Some launchers are killed, some runs interrupted; most end by themselves.
     let ending = if attack.running.has_ended() { 9 } else { attack.random.below(8) };
     let pid = attack.running.pid();
     match ending {
