@@ -2,24 +2,10 @@
 //! and sends no signal.
 #![forbid(unsafe_code)]
 
-mod cause;
-mod chart;
-pub mod evaluation;
 pub mod experiment;
-pub mod fitness;
 mod grouping;
-pub mod hlog;
 pub mod html;
-pub mod inspect;
-pub mod merge;
-mod radix_select;
-pub mod report;
-pub mod spacing;
 pub mod stats;
-pub mod summary;
-pub mod table;
-pub mod tail;
-pub mod timeline;
 
 /// Returns what a file of the tests holds: an answer, or a document of an earlier version.
 #[cfg(test)]

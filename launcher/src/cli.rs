@@ -8,7 +8,6 @@
 mod run_help;
 mod suggestion;
 
-use crate::config::RunCommand;
 use crate::experiments::bill::BillFlags;
 use crate::experiments::board::BoardFlags;
 use crate::experiments::compare::CompareFlags;
@@ -23,6 +22,7 @@ use crate::saved_results::{DeleteFlags, ListFlags};
 use crate::simulate::SimulateFlags;
 use crate::watch::WatchFlags;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use planner::config::RunCommand;
 use protocol::wire::OrderId;
 use record::units::Nanos;
 use std::ffi::OsString;

@@ -5,11 +5,11 @@
 //! at the same times, the same victims are chosen. All other kinds, and faults at an order, are
 //! injected by the strategy itself ([`roles::faults::own`]).
 
+use protocol::faults::Draws;
 use protocol::index::StrategyIndex;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
-use roles::faults::Draws;
 
-pub use roles::faults::is_by_signal;
+pub use protocol::faults::is_by_signal;
 
 /// Whether a strategy is running, so that it can receive a fault now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,8 +136,8 @@ fn is_waiting_for(target: FaultTarget, strategies: &[Presence]) -> bool {
 mod tests {
     use super::Presence::{Gone, Running, Starting};
     use super::*;
-    use crate::host::Machine;
-    use crate::planner::tests::planned;
+    use planner::fixtures::planned;
+    use planner::host::Machine;
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;

@@ -2,11 +2,11 @@
 
 use crate::cli::Cli;
 use crate::commands;
-use crate::config::components::{NameError, StrategyKind, VenueKind, register};
-use crate::host::signals;
 use crate::runtime::progress::complain;
 use core::marker::PhantomData;
 use gateway::{Venue, VenueContext};
+use planner::config::components::{NameError, StrategyKind, VenueKind, register};
+use planner::host::signals;
 use roles::registry::{Links, MakeStrategy, MakeVenue, Registry};
 use shm::ring::Link;
 use std::process::ExitCode;

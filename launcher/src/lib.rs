@@ -7,15 +7,11 @@
 mod active_view;
 pub mod cli;
 mod commands;
-mod config;
 mod experiments;
 mod exports;
 mod faults;
 mod harness;
-mod host;
 mod operator;
-mod output;
-mod planner;
 mod runtime;
 mod saved_results;
 pub mod simulate;

@@ -2,12 +2,12 @@
 //! the engine's answer.
 
 use crate::active_view::ActiveRunView;
-use crate::config::UsageError;
-use crate::host::locks;
 use crate::runtime::active::{RunLife, active_runs, runs};
 use crate::runtime::run_id::RunId;
 use crate::saved_results::{self, RUNS};
 use anyhow::{Context, Result, bail};
+use planner::config::UsageError;
+use planner::host::locks;
 use protocol::commands::{
     self, ANSWERS_SEGMENT, COMMANDS_SEGMENT, Command, CommandAnswer, CommandAnswers, CommandEntry,
     CommandStatus, CommandWriter,

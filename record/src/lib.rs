@@ -1,14 +1,17 @@
 //! The vocabulary of a run: its record, the logs of its threads, its documents, and the units and
-//! numbers of all texts. Reads and writes files; starts no process and decides nothing.
+//! numbers of all texts, and the screen. Reads and writes files; starts no process and decides
+//! nothing.
 #![forbid(unsafe_code)]
 
 pub mod cpu_list;
 pub mod cpu_shortage;
 pub mod document;
 pub mod escape;
+pub mod fitness;
 pub mod kernel;
 pub mod logfile;
 pub mod machine;
 pub mod numbers;
 pub mod run;
+pub mod screen;
 pub mod units;

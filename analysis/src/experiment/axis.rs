@@ -3,12 +3,12 @@
 //! A *bill* is what `launcher bill` makes: a table with the cost of each isolation level and
 //! technique, a row for each.
 
-use crate::chart::axis;
-use crate::chart::plot::Unit;
 use crate::stats::RunOutline;
 use record::numbers::plain;
 use record::units::{Bytes, Count, Nanos};
 use serde::{Deserialize, Serialize};
+use verdict::chart::axis;
+use verdict::chart::plot::Unit;
 
 /// What the rest of the code asks about an axis.
 pub struct AxisEntry {

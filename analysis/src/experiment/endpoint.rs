@@ -2,8 +2,8 @@
 //! none. Both are declared before the first run, and saved with the plan.
 
 use crate::stats::{ComparisonLine, Margin, Percentile, RunOutline};
-use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
+use verdict::summary::Measure;
 
 /// The figures that an experiment is about, with their equivalence margin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,7 +73,7 @@ impl Endpoint {
 mod tests {
     use super::*;
     use crate::stats::fixtures;
-    use crate::summary::Distribution;
+    use verdict::summary::Distribution;
 
     #[test]
     fn endpoint_of_older_document_is_read() {

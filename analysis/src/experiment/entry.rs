@@ -1,8 +1,8 @@
 //! The entry of a kind in the table of kinds, and what an experiment of it shows.
 
 use super::{Experiment, ExperimentReport};
-use crate::fitness::Fitness;
 use crate::stats::ComparisonLine;
+use record::fitness::Fitness;
 use std::path::Path;
 
 /// The properties of a kind of experiment, and the functions that read its rows.

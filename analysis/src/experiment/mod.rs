@@ -55,16 +55,17 @@ pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wa
 pub use order::{ordered_rows, turns};
 pub use picture::ComparedPoint;
 pub use report::{ALL, ExperimentReport};
-pub(crate) use report::{FILES, PAGE, ReportSection, SectionPart, TERMINAL, machine_facts, with_figures};
+pub(crate) use report::{FILES, PAGE, ReportSection, SectionPart, TERMINAL, with_figures};
 pub use rows_csv::rows_csv;
 pub use runs::{ExperimentRuns, Point, RunEntry, too_few_repeats};
 pub use search::{NextStep, RateSearch, RateStep, SearchLimits};
 pub use survey::{CheckState, CoreMatrix, CorePair, MachineCheck, PartRecord, Recovery, Survey, SurveyPart};
+pub(crate) use verdict::report::machine_facts;
 
-use crate::summary::Measure;
 use ::record::document::{self, Document, DocumentError, DocumentFault};
 use ::record::escape::single_line;
 use std::path::Path;
+use verdict::summary::Measure;
 
 /// Returns the report of the experiment in a folder. `None` if the folder has none.
 ///

@@ -4,15 +4,15 @@
 //! Values stand at equal distances; each has the margin of equivalence as a box around zero, and a
 //! dot with its 95 % interval for each series.
 
-use crate::chart::axis;
-use crate::chart::scale::Scale;
-use crate::chart::svg::{self, Frame, WIDTH, coordinate, line, text};
 use crate::grouping::distinct;
 use crate::stats::{ComparisonLine, Estimate, Verdict};
 use maud::{Markup, html};
 use protocol::plan::Isolation;
 use record::numbers::{counted, duration};
 use serde::{Deserialize, Serialize};
+use verdict::chart::axis;
+use verdict::chart::scale::Scale;
+use verdict::chart::svg::{self, Frame, WIDTH, coordinate, line, text};
 
 const STYLE: &str = include_str!("picture.css");
 /// Height of a panel, with its heading and the labels below it.

@@ -1,17 +1,15 @@
 //! The report of an experiment as one value, from which terminal output, files and page are made.
 //!
 //! The function `report` of each experiment fills an [`ExperimentReport`] with tables ([`Grid`])
-//! and charts ([`crate::chart`]). The launcher prints and saves it, `html::experiment_page` makes
+//! and charts ([`verdict::chart`]). The launcher prints and saves it, `html::experiment_page` makes
 //! the page.
 
-use crate::fitness::Fitness;
-use crate::table::grid::{Grid, GridRow, wrap_indented, wrap_list_item};
 use maud::{Markup, html};
-use record::cpu_list;
 use record::document::{SaveError, write_atomically};
 use record::escape::markdown as escaped;
-use record::machine::Machine;
+use record::fitness::Fitness;
 use std::path::Path;
+use verdict::table::grid::{Grid, GridRow, wrap_indented, wrap_list_item};
 
 /// The report of an experiment: its answer, tables, charts and notes.
 #[derive(Clone, Debug, Default)]
@@ -164,25 +162,6 @@ pub(crate) fn with_figures(grid: &Grid) -> Option<Grid> {
         rows: grid.rows.iter().map(row).collect(),
         ..grid.clone()
     })
-}
-
-/// Returns the facts about a machine that an HTML page shows.
-pub(crate) fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
-    let hypervisor =
-        machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", virtual ({name})"));
-    let cores = format!("{} of {}", cpu_list::format(&machine.cores_allowed), machine.cores_online);
-    let governor = machine.governor.as_deref().unwrap_or("not shown");
-    let kernel =
-        format!("Linux {}, clock source {}, governor {governor}", machine.kernel, machine.clocksource);
-    [
-        // A survey has no host name.
-        ("machine", format!("{}{hypervisor}", machine.hostname).trim_start_matches(", ").to_owned()),
-        ("processor", machine.cpu_model.clone()),
-        ("cores", cores),
-        ("kernel", kernel),
-    ]
-    .map(|(name, text)| (name.to_owned(), text))
-    .to_vec()
 }
 
 #[cfg(test)]

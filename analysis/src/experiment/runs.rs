@@ -1,13 +1,13 @@
 //! The rows of an experiment by setting: what queries over runs of the engine begin with.
 
 use super::{Axis, AxisRecord, Experiment, ExperimentState, Row, Setting, SettingTexts};
-use crate::fitness::Fitness;
 use crate::stats::{MIN_PAIRS, RunOutline, Spread, median};
-use crate::summary::Measure;
 use protocol::plan::{Isolation, IsolationLevels};
+use record::fitness::Fitness;
 use record::numbers::{counted, duration};
 use std::collections::BTreeMap;
 use std::ops::Deref;
+use verdict::summary::Measure;
 
 /// An experiment with its rows by setting.
 #[derive(Clone, Debug, PartialEq)]

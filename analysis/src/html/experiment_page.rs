@@ -1,8 +1,8 @@
 //! The HTML page of any experiment, from its report.
 
-use super::page::{fact_columns, folded_reasons, page, section, table};
 use crate::experiment::{ExperimentReport, PAGE, ReportSection, SectionPart, with_figures};
 use maud::{Markup, PreEscaped, html};
+use verdict::html::page::{fact_columns, folded_reasons, page, section, table};
 
 /// Returns the HTML page of an experiment: answer and verdict, sections, settings.
 pub fn experiment_page(report: &ExperimentReport) -> String {

@@ -1,49 +1,13 @@
-//! `report.html`: one self-contained file of charts for a design review, drawn from saved results.
-//!
-//! ```text
-//! a run's folder ────────▶ results ─ run_page ─▶ sections ─ page ─▶ one file
-//!                                      ├ overview         verdict, figures, machine, plan, threads
-//!                                      ├ latency          from histograms.hlog
-//!                                      ├ stage_bars       from summary.json
-//!                                      ├ page::table      incidents, trading, threads
-//!                                      ├ timeline_plot    from timeline.json, with deaths
-//!                                      └ tail_bars, noise_plot   from tail.json
-//! an experiment's folder ─ experiment::saved ─▶ ExperimentReport ─ experiment_page
-//! order_path: a picture of its own, for a README (`launcher export RUN --svg`)
-//! ```
-//!
-//! No font, picture or script comes from elsewhere: the page's own policy forbids requests, and
-//! allows only the script that is in the page. A plot holds its data as JSON; other elements that
-//! draw a figure carry it in a `data-…` attribute. Both are in nanoseconds as in `summary.json`, so
-//! that a program can check the picture.
+//! The page of an experiment's folder, or of a run's.
 
 mod experiment_page;
-mod incidents;
-mod noise_plot;
-mod order_path;
-mod overview;
-mod page;
-mod run_page;
-mod stage_bars;
-mod tail_bars;
-mod timeline_plot;
 
 pub use experiment_page::experiment_page;
-pub use order_path::order_path;
 
 use crate::experiment;
-use crate::hlog::{self, HLOG_FILE};
-use crate::summary::Summary;
-use crate::tail::Tail;
-use crate::timeline::Timeline;
-use anyhow::{Result, bail};
-use record::document::{Document, write_user_path};
-use record::run::RunRecord;
-use run_page::SavedRun;
+use anyhow::Result;
+use record::document::write_user_path;
 use std::path::Path;
-
-/// Name of the HTML page in the folder of a run or experiment.
-pub const HTML_FILE: &str = "report.html";
 
 /// Writes the HTML page of a folder's results to a file.
 pub fn write(folder: &Path, file: &Path) -> Result<()> {
@@ -52,33 +16,8 @@ pub fn write(folder: &Path, file: &Path) -> Result<()> {
 
 /// Returns the HTML page of a folder's results: of an experiment, or of a run.
 pub fn render(folder: &Path) -> Result<String> {
-    let has = |file: &str| folder.join(file).exists();
-    if let Some(report) = experiment::saved(folder)? {
-        return Ok(experiment_page(&report));
+    match experiment::saved(folder)? {
+        Some(report) => Ok(experiment_page(&report)),
+        None => verdict::html::render(folder),
     }
-    if !has(Summary::FILE) {
-        bail!(
-            "{}: not the folder of a run or an experiment: neither summary.json nor experiment.json is in it; launcher list shows what \
-             can be opened",
-            folder.display()
-        );
-    }
-    // A chart whose file is missing or damaged is replaced by a note.
-    let histograms = hlog::read(folder);
-    let timeline = Timeline::read(folder).map_err(|error| error.to_string());
-    let tail = Tail::read(folder).map_err(|error| error.to_string());
-    Ok(run_page::run_page(&SavedRun { summary: Summary::read(folder)?, histograms, timeline, tail }))
-}
-
-/// Returns the page that [`render`] returns once a run's results are saved.
-pub fn render_run(summary: &Summary, histograms: &[u8], timeline: &Timeline, tail: &Tail) -> String {
-    let (summary, timeline, tail) = (summary.clone(), Ok(timeline.clone()), Ok(tail.clone()));
-    let histograms = hlog::parse(HLOG_FILE, histograms);
-    run_page::run_page(&SavedRun { summary, histograms, timeline, tail })
-}
-
-/// Returns `true` for the folder of a run that is not merged yet, or by an older version.
-pub fn needs_merge(folder: &Path) -> bool {
-    let missing = |file: &str| !folder.join(file).exists();
-    !missing(RunRecord::FILE) && [Summary::FILE, Timeline::FILE, HLOG_FILE].into_iter().any(missing)
 }

@@ -1,8 +1,8 @@
 //! Synthetic run outlines for tests.
 
 use super::{MachineKey, RunOutline};
-use crate::summary::Distribution;
 use protocol::plan::{Idle, Isolation, MemorySettings, Stamps, Technique, Threading};
+use verdict::summary::Distribution;
 
 /// Returns a synthetic outline of a run with this median rt_venue, and twice the median as p99.
 pub fn run(hash: usize, ns: f64) -> RunOutline {

@@ -16,11 +16,11 @@ mod queueing;
 pub(crate) mod seeded_rng;
 mod shift;
 mod slope;
-mod spread;
 #[cfg(test)]
 pub(crate) mod synthetic;
 mod verdict;
 
+pub use ::verdict::chart::{Spread, median};
 pub use evidence::{Evidence, MAX_HALF_WIDTH, Ranking, rank};
 pub use family::{correct_family, correct_secondary, holm};
 pub use interval::{
@@ -33,5 +33,4 @@ pub use pairing::{MIN_KEPT_SHARE, PlacementRuns, RunPairing, kept_pairs_decide, 
 pub use queueing::{QueueModel, service_ns};
 pub use shift::{Estimate, Sample};
 pub use slope::slope;
-pub use spread::{Spread, median};
 pub use verdict::{ComparisonLine, Verdict, compare_figure};

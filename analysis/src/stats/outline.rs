@@ -1,10 +1,10 @@
 //! Run outlines: the part of a run's summary that comparisons need.
 
-use crate::summary::{Distribution, LevelSummary, Measure, StrategyCosts, Summary};
 use protocol::plan::{Idle, IsolationLevels, MemorySettings, Plan, Stamps, Technique, ThreadPlan, Threading};
 use record::run::RunOutcome;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use verdict::summary::{Distribution, LevelSummary, Measure, StrategyCosts, Summary};
 
 /// The part of a run's summary that comparisons need. Sums are over the run's threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -155,7 +155,7 @@ impl RunOutline {
     /// Creates the outline of a run from its summary.
     pub fn from_summary(summary: &Summary) -> Self {
         let (plan, machine) = (&summary.plan, &summary.machine);
-        let sum = |of: fn(&crate::summary::ThreadSummary) -> u64| {
+        let sum = |of: fn(&verdict::summary::ThreadSummary) -> u64| {
             summary.processes.iter().map(of).fold(0, u64::saturating_add)
         };
         Self {

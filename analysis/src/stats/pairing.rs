@@ -7,13 +7,13 @@
 
 use super::interval::{Difference, HostDifference, MIN_PAIRS, difference};
 use super::margin::Margin;
+use super::median;
 use super::outline::{MachineKey, Percentile, RunOutline, values};
 use super::placement::{core_rtt, has_moved, host_placements, hosts};
 use super::shift::Sample;
-use super::spread::median;
-use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use verdict::summary::Measure;
 
 /// The pairs of runs of A and B, and the reasons against comparing them.
 #[derive(Clone, Debug, Default, PartialEq)]

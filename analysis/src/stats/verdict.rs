@@ -4,12 +4,12 @@
 //! corrected for the number of figures ([`correct_secondary`](super::correct_secondary)).
 
 use super::interval::{Difference, HostDifference, difference, format_ratio};
+use super::median;
 use super::outline::{Percentile, RunOutline, values};
 use super::pairing::{NO_SHARED_HOST, NO_SHARED_PLACEMENT, RunPairing, can_repeats_mend, kept_pairs_decide};
-use super::spread::median;
-use crate::summary::Measure;
 use serde::{Deserialize, Serialize};
 use system::named_enum;
+use verdict::summary::Measure;
 
 named_enum! {
     /// The verdict on B against A: equivalent, slower, faster, or cannot tell.

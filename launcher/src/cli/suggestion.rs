@@ -1,7 +1,7 @@
 //! Suggests the nearest command for an unknown one, where clap suggests none: `rnu` for `run`.
 
-use crate::config::nearest;
 use clap::error::{ContextKind, ContextValue};
+use planner::config::nearest;
 
 /// Adds the nearest command to the error about an unknown one, where clap suggests none.
 pub fn with_suggestion(mut error: clap::Error, command: &clap::Command) -> clap::Error {

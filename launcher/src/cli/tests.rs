@@ -1,6 +1,6 @@
 use super::*;
-use crate::config::{Common, RunFlags, Settings};
 use clap::error::ErrorKind;
+use planner::config::{Common, RunFlags, Settings};
 use protocol::plan::FaultKind;
 use record::units::Count;
 

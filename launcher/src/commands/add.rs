@@ -5,11 +5,10 @@ use super::replace::{
     IncarnationStart, POLL_INTERVAL, check_program, checked_kind, strategy_of, wait_for_incarnation,
 };
 use crate::cli::AddFlags;
-use crate::config::UsageError;
-use crate::config::limits::{Limits, limit_of, limit_text};
 use crate::operator::{ActiveRunHandle, CommandTimeouts};
-use crate::output;
 use anyhow::Result;
+use planner::config::UsageError;
+use planner::config::limits::{Limits, limit_of, limit_text};
 use protocol::commands::{Command, CommandStatus};
 use protocol::index::StrategyIndex;
 use protocol::isolation::Isolation;
@@ -17,6 +16,7 @@ use protocol::kill::Scope;
 use protocol::limits::LimitSetting;
 use protocol::plan::{OnDeath, Plan, Role};
 use record::numbers::duration;
+use record::screen;
 use std::io::Write;
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -55,7 +55,7 @@ pub fn add(flags: &AddFlags) -> Result<ExitCode> {
     give(&run, Command::AddStrategy { strategy }, &kind, &name)?;
     let start = wait_for_incarnation(&run, strategy, before);
     let added = AddedStrategy { strategy, kind, limits, start, took: began.elapsed() };
-    let mut out = output::stdout();
+    let mut out = screen::stdout();
     if flags.json {
         writeln!(out, "{:#}", json(&run.plan, &added))?;
     } else {

@@ -1,17 +1,17 @@
 //! `launcher clean`: removes shared memory and cgroups that dead runs and queues left.
 
 use crate::cli::CleanFlags;
-use crate::output::{self, complain};
 use crate::runtime::clean::{self, CleanScope};
 use anyhow::{Context, Result};
 use record::numbers::counted;
+use record::screen::{self, complain};
 use std::io::Write;
 use std::process::ExitCode;
 
 pub fn clean(flags: CleanFlags) -> Result<ExitCode> {
     let scope = if flags.dry_run { CleanScope::Nothing } else { CleanScope::Everything };
     let cleaned = clean::clean(scope).context("cannot look into /dev/shm")?;
-    let mut out = output::stdout();
+    let mut out = screen::stdout();
     if flags.dry_run {
         cleaned.removed.iter().chain(&cleaned.cgroups).try_for_each(|name| writeln!(out, "{name}"))?;
     }

@@ -1,16 +1,17 @@
 //! `launcher inspect`: the stamp records of a run or of one log, or the spacing of a recorded flow.
 
 use crate::cli::InspectFlags;
-use crate::{experiments, output, saved_results};
-use analysis::inspect::{self, Format};
-use analysis::spacing::{SpacingCollector, to_json};
+use crate::{experiments, saved_results};
 use anyhow::Result;
 use record::document::Document;
 use record::run::RunRecord;
+use record::screen;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use strategy::schedule::read_times;
+use verdict::inspect::{self, Format};
+use verdict::spacing::{SpacingCollector, to_json};
 
 pub fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
     if flags.spacing {
@@ -33,7 +34,7 @@ pub fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
         worst: flags.worst,
         format,
     };
-    inspect::inspect(&path, &options, &mut output::stdout_while_read())?;
+    inspect::inspect(&path, &options, &mut screen::stdout_while_read())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -42,7 +43,7 @@ fn spacing(flow: &Path, json: bool) -> Result<ExitCode> {
     let mut collector = SpacingCollector::default();
     read_times(flow, |venue, time_ns| collector.add(venue, time_ns))?;
     let instruments = collector.finish();
-    let mut out = output::stdout_while_read();
+    let mut out = screen::stdout_while_read();
     if json {
         out.write_all(&to_json(&flow.display().to_string(), &instruments)?)?;
         return Ok(ExitCode::SUCCESS);

@@ -2,11 +2,11 @@
 
 use super::journal_record::describer;
 use crate::cli::{JournalAction, JournalFlags, RecordFormat};
-use crate::config::UsageError;
-use crate::output;
 use anyhow::{Result, anyhow};
 use journal::tool::{self, DumpFormat, ToolError};
+use planner::config::UsageError;
 use record::numbers::counted;
+use record::screen;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
         RecordFormat::Csv => DumpFormat::Csv,
     };
     let describe = describer(tool::folder(path));
-    let mut out = output::stdout();
+    let mut out = screen::stdout();
     let is_whole = match act {
         JournalAction::List => tool::list(path, &mut out).map(|()| true),
         JournalAction::Verify => tool::verify(path, &mut out),

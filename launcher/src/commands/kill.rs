@@ -1,15 +1,15 @@
 //! `launcher kill` and `launcher revive`: turn a kill switch of an active run on and off.
 
 use crate::cli::{KillFlags, KillTarget};
-use crate::config::UsageError;
 use crate::operator::ActiveRunHandle;
-use crate::output;
 use anyhow::Result;
+use planner::config::UsageError;
 use protocol::commands::{Command, CommandStatus};
 use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::kill::Scope;
 use protocol::plan::Plan;
 use record::numbers::{count, counted, duration};
+use record::screen;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub fn switch(flags: &KillFlags, is_on: bool) -> Result<ExitCode> {
     let scope = flags.target.scope(&run.plan)?.unwrap_or_default();
     let command = if is_on { Command::Kill(scope) } else { Command::Revive(scope) };
     let (command_record, answer) = run.give(command, Duration::from_nanos(flags.timeout.0))?;
-    let mut out = output::stdout();
+    let mut out = screen::stdout();
     let seen = duration(run.ns(command_record.ticks, answer.seen_ticks));
     let code = match (answer.status, is_on) {
         (CommandStatus::Done, false) => {

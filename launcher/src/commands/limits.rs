@@ -1,19 +1,19 @@
 //! `launcher limits`: shows or changes the limits of an active run.
 
 use crate::cli::{KillTarget, LimitsFlags};
-use crate::config::UsageError;
-use crate::config::limits::{limit_of, limit_text, value_text};
 use crate::operator::ActiveRunHandle;
-use crate::output;
-use analysis::table::{Column, Grid};
 use anyhow::Result;
+use planner::config::UsageError;
+use planner::config::limits::{limit_of, limit_text, value_text};
 use protocol::commands::{Command, CommandStatus};
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::reject::Reject;
 use record::numbers::{count, duration};
+use record::screen;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
+use verdict::table::{Column, Grid};
 
 pub fn limits(flags: &LimitsFlags) -> Result<ExitCode> {
     let run = ActiveRunHandle::find(&flags.run)?;
@@ -26,7 +26,7 @@ pub fn limits(flags: &LimitsFlags) -> Result<ExitCode> {
     // All are valid, or none is sent.
     let settings: Vec<LimitSetting> =
         flags.set.iter().map(|text| limit_of(text, scope).map_err(UsageError)).collect::<Result<_, _>>()?;
-    let mut out = output::stdout();
+    let mut out = screen::stdout();
     for setting in settings {
         let LimitSetting { scope, control, value } = setting;
         let command = Command::SetLimit { scope, control: control.code(), value };
@@ -61,7 +61,7 @@ fn show(run: &ActiveRunHandle) -> Result<ExitCode> {
         in_force.retain(|other| (other.scope, other.control) != (setting.scope, setting.control));
         in_force.push(setting);
     }
-    let mut out = output::stdout();
+    let mut out = screen::stdout();
     writeln!(out, "run {}", run.plan.run)?;
     if in_force.is_empty() {
         writeln!(

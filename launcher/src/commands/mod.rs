@@ -15,16 +15,16 @@ mod report;
 mod run;
 
 use crate::cli::{Cli, Command, JoinFlags};
-use crate::config::{Undecided, UsageError, program};
 use crate::experiments;
-use crate::output::{self, complain};
 use crate::runtime::run::Interrupted;
 use crate::runtime::signals;
 use crate::runtime::{container, reaper};
 use crate::{exports, saved_results, simulate, watch};
 use anyhow::{Context, Result};
+use planner::config::{Undecided, UsageError, program};
 use record::document::{DocumentError, DocumentFault};
 use record::escape::single_line;
+use record::screen::{self, complain};
 use roles::role;
 use shm::memory::sigbus;
 use std::os::unix::process::CommandExt;
@@ -33,7 +33,7 @@ use system::memory;
 
 /// Parses the command line and runs its command. Returns the exit code.
 pub fn main(cli: Cli) -> ExitCode {
-    output::measure();
+    screen::measure();
     if !matches!(cli.command, Command::Role(_)) {
         // Without it a truncated segment kills this process.
         let _ = sigbus::install_handler();

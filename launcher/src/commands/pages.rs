@@ -2,11 +2,11 @@
 //! commands, from the command line's definition.
 
 use crate::cli::{self, CompletionsFlags, ManFlags};
-use crate::output;
 use anyhow::{Context, Result};
 use clap::builder::PossibleValue;
 use clap::{Arg, Command};
 use clap_complete::Shell;
+use record::screen;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::process::ExitCode;
@@ -14,8 +14,8 @@ use std::process::ExitCode;
 pub fn completions(flags: &CompletionsFlags) -> Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(flags.shell, &mut cli::command(), flags.name.clone(), &mut text);
-    output::stdout().write_all(&text)?;
-    output::stdout().write_all(run_names(flags.shell, &flags.name).as_bytes())?;
+    screen::stdout().write_all(&text)?;
+    screen::stdout().write_all(run_names(flags.shell, &flags.name).as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -95,20 +95,20 @@ pub fn man(flags: &ManFlags) -> Result<ExitCode> {
     let mut command = cli::command().disable_help_subcommand(true);
     command.build();
     if flags.markdown {
-        output::stdout().write_all(markdown(&command).as_bytes())?;
+        screen::stdout().write_all(markdown(&command).as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
     match &flags.out {
         None => {
             let mut text = Vec::new();
             clap_mangen::Man::new(command).render(&mut text)?;
-            output::stdout().write_all(&text)?;
+            screen::stdout().write_all(&text)?;
         }
         Some(folder) => {
             let cannot = || format!("cannot write {}", folder.display());
             std::fs::create_dir_all(folder).with_context(cannot)?;
             clap_mangen::generate_to(command, folder).with_context(cannot)?;
-            writeln!(output::stdout(), "man pages written to {}", folder.display())?;
+            writeln!(screen::stdout(), "man pages written to {}", folder.display())?;
         }
     }
     Ok(ExitCode::SUCCESS)

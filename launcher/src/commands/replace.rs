@@ -2,18 +2,18 @@
 //! in its place.
 
 use crate::cli::{OpenOrdersFlag, ReplaceFlags, RetireFlags};
-use crate::config::UsageError;
-use crate::config::components::{KindList, StrategyKind};
-use crate::config::value::SettingValue;
 use crate::operator::{ActiveRunHandle, CommandTimeouts};
-use crate::output;
 use anyhow::{Context, Result};
+use planner::config::UsageError;
+use planner::config::components::{KindList, StrategyKind};
+use planner::config::value::SettingValue;
 use protocol::commands::{Command, CommandAnswer, CommandStatus, MAX_TEXT_BYTES, OpenOrders};
 use protocol::index::StrategyIndex;
 use protocol::isolation::Isolation;
 use protocol::plan::{OnDeath, Plan, Role, Technique, Trading};
 use protocol::status::ThreadState;
 use record::numbers::{counted, duration};
+use record::screen;
 use std::io::Write;
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -67,7 +67,7 @@ fn end(flags: &RetireFlags, successor: Option<String>) -> Result<ExitCode> {
         why => return Err(UsageError(format!("the engine refused {name}: {why}")).into()),
     };
     let ended = Ended { orders: answer.orders, was_cancelled, settled, took: began.elapsed(), fate };
-    let mut out = output::stdout();
+    let mut out = screen::stdout();
     if flags.json {
         writeln!(out, "{:#}", json(&run.plan.run, &name, &ended))?;
     } else {

@@ -1,27 +1,27 @@
 //! `launcher report` and `launcher open`: print a run's report, open its page.
 
 use crate::cli::{OpenFlags, ReportFlags};
-use crate::config::UsageError;
 use crate::experiments;
-use crate::output::{self, complain};
 use crate::runtime::progress::Progress;
 use crate::runtime::{gather, run};
 use crate::saved_results;
-use analysis::html::{self, HTML_FILE};
-use analysis::report;
-use analysis::summary::Summary;
 use anyhow::{Context, Result, bail};
+use planner::config::UsageError;
 use record::document::Document;
 use record::logfile::EXTENSION;
 use record::numbers::counted;
 use record::run::RunRecord;
+use record::screen::{self, complain};
 use std::io::{IsTerminal as _, Write};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use verdict::html::{self, HTML_FILE};
+use verdict::report;
+use verdict::summary::Summary;
 
 pub fn show(summary: &Summary, json: bool) -> Result<()> {
-    let mut out = output::stdout();
+    let mut out = screen::stdout();
     if json {
         out.write_all(&summary.json()?)?;
     } else {
@@ -98,7 +98,7 @@ fn read_record(folder: &Path) -> Result<RunRecord> {
 fn report_html(folder: &Path, file: Option<&Path>) -> Result<ExitCode> {
     let file = file.map_or_else(|| folder.join(HTML_FILE), Path::to_owned);
     make_page(folder, &file)?;
-    writeln!(output::stdout(), "Written to {}", file.display())?;
+    writeln!(screen::stdout(), "Written to {}", file.display())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -109,7 +109,7 @@ fn make_page(folder: &Path, file: &Path) -> Result<()> {
         run::evaluate(folder, &read_record(folder)?, &progress)?;
         progress.clear();
     }
-    html::write(folder, file)
+    analysis::html::write(folder, file)
 }
 
 /// Prints the path of a run's page and, on a terminal, opens it with xdg-open.
@@ -125,7 +125,7 @@ pub fn open(flags: &OpenFlags) -> Result<ExitCode> {
         make_page(&folder, &page)?;
     }
     let path = page.canonicalize().with_context(|| page.display().to_string())?;
-    writeln!(output::stdout(), "{}", path.display())?;
+    writeln!(screen::stdout(), "{}", path.display())?;
     if std::io::stdout().is_terminal() {
         let mut opener = Command::new("xdg-open");
         opener.arg(&path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

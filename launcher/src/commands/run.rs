@@ -1,25 +1,25 @@
 //! `launcher run`: runs the engine, once or several times, and reports.
 
 use super::report::show;
-use crate::config::{RunCommand, Slower};
 use crate::experiments::compare;
 use crate::experiments::publish::{report_unfired, worse};
-use crate::host::Machine;
-use crate::output::{self, complain};
-use crate::planner::{self, Resolved};
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::prepare::{Prepared, prepare};
 use crate::runtime::run::{self, FinishedRun, Interruption, Presentation};
 use crate::runtime::signals::{self, Signals};
 use crate::saved_results;
-use analysis::summary::Summary;
 use anyhow::{Context, Result};
+use planner::config::{RunCommand, Slower};
+use planner::host::Machine;
+use planner::{self, Resolved};
 use record::document::Document;
 use record::run::RunOutcome;
+use record::screen::{self, complain};
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
+use verdict::summary::Summary;
 
 /// Runs the engine once or several times. The exit code is 1 if a run failed or is not valid.
 pub fn run(command: &RunCommand) -> Result<ExitCode> {
@@ -27,7 +27,7 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
     let baseline = baseline.as_deref().map(saved_results::folder_of).transpose()?;
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
-    let machine = crate::host::machine();
+    let machine = planner::host::machine();
     let resolved = planner::resolve(&flags.settings()?.with_remotes(remote)?, &machine)?;
     if *dry_run {
         return plan_only(&resolved, &machine, flags.common.allow_weaker_sandbox);
@@ -51,12 +51,12 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
         match &mut list {
             Some(list) => list.push(serde_json::from_slice::<serde_json::Value>(&finished.summary.json()?)?),
             None if *quiet && !flags.common.json => {
-                writeln!(output::stdout(), "{}", finished.folder.display())?;
+                writeln!(screen::stdout(), "{}", finished.folder.display())?;
             }
             None => show(&finished.summary, flags.common.json)?,
         }
         if !flags.common.json && !quiet {
-            writeln!(output::stdout(), "Saved in {}", finished.folder.display())?;
+            writeln!(screen::stdout(), "Saved in {}", finished.folder.display())?;
         }
         code = worse(code, exit_code(&finished));
         code = worse(code, report_unfired(&finished.summary.unfired_faults, flags.common.allow_unfired));
@@ -72,7 +72,7 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
         against(&baseline, &summaries, *fail_if_slower, *quiet)?;
     }
     if let Some(list) = list {
-        writeln!(output::stdout(), "{:#}", serde_json::Value::from(list))?;
+        writeln!(screen::stdout(), "{:#}", serde_json::Value::from(list))?;
     }
     Ok(code)
 }
@@ -80,7 +80,7 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
 fn against(baseline: &Path, summaries: &[Summary], gate: Option<Slower>, quiet: bool) -> Result<()> {
     let found = compare::against(baseline, summaries)?;
     if !quiet {
-        writeln!(output::stdout())?;
+        writeln!(screen::stdout())?;
         compare::show(&found, false)?;
     }
     gate.map_or(Ok(()), |gate| compare::pass(gate, &found))
@@ -91,7 +91,7 @@ fn plan_only(resolved: &Resolved, machine: &Machine, weaker_sandbox: bool) -> Re
     let Prepared { schedule, record, .. } = prepare(resolved, machine, weaker_sandbox, SystemTime::now())?;
     let resolved = resolved.spanning(schedule.window_ns());
     let plan = planner::show(&record.plan, &resolved, machine, &record.warnings);
-    writeln!(output::stdout(), "{plan}\nNothing was started (--dry-run).")?;
+    writeln!(screen::stdout(), "{plan}\nNothing was started (--dry-run).")?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,15 +1,15 @@
 //! The runs of the benchmarks `lab` and `board`: ordinary runs whose roles are measured loops
 //! (`protocol::benchmark`), without a merge.
 
-use crate::config::{CoreList, UsageError};
-use crate::host::Machine;
-use crate::output::complain;
 use crate::runtime::container;
 use crate::runtime::prepare::{Interruption, Presentation, prepare_benchmark};
 use crate::runtime::progress::Progress;
 use crate::runtime::signals::Signals;
 use crate::runtime::stages::{FailedAtStart, PreparedRun};
+use ::record::screen::complain;
 use anyhow::{Result, bail};
+use planner::config::{CoreList, UsageError};
+use planner::host::Machine;
 use protocol::counters::AgentCounters;
 use protocol::plan::{ClockSource, Isolation, Plan, Role};
 use protocol::status::{self, StatusField, ThreadState, ThreadStatus};

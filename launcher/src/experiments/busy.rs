@@ -1,7 +1,7 @@
 //! A busy machine: it is named before the first run, and ends a bill that cannot be answered.
 
-use crate::host;
 use analysis::experiment::{Experiment, Kind};
+use planner::host;
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
@@ -108,11 +108,11 @@ pub fn hopeless(record: &Experiment, load: impl FnOnce() -> Option<Load>) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Common;
     use crate::experiments::flags::SweepRequest;
     use crate::experiments::record::new_record;
     use analysis::experiment::{Figures, Setting};
     use analysis::stats::fixtures;
+    use planner::config::Common;
 
     /// A bill of three settings, one of them an A/A test, with `ns` in each repeat of test and
     /// reference.
@@ -123,7 +123,7 @@ mod tests {
             settings: [].into(),
             is_aa_test: name.ends_with(" A/A"),
         };
-        let machine = crate::host::fake::plain(2).machine();
+        let machine = planner::host::fake::plain(2).machine();
         let record = new_record(Kind::Bill, &SweepRequest::default(), 5, machine, &Common::default());
         let mut record = Experiment { repeats: 5, asked_repeats: 15, time_limit_s: Some(300), ..record };
         record.plan_rows(&["thread", "thread A/A", "process"].map(setting));

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 /// Prints the runs that an experiment would make, in their order, and how long they would take.
 pub fn dry_run(record: &Experiment) -> Result<ExitCode> {
-    let mut out = crate::output::stdout();
+    let mut out = ::record::screen::stdout();
     if let Ok(limits) = SearchLimits::from_experiment(record) {
         let runs = counted(record.repeats.into(), "run");
         writeln!(out, "a search: up to {} rates with {runs} each, for", limits.max_steps)?;

@@ -4,10 +4,10 @@
 //! `0ns,500ns`. A flag with one value belongs to the base; a list, even of one value for `--rate`,
 //! is an axis.
 
-use crate::config::{Settings, UsageError};
 use analysis::experiment::Axis;
 use clap::builder::StringValueParser;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
+use planner::config::{Settings, UsageError};
 use record::units::Count;
 use std::path::PathBuf;
 

@@ -1,12 +1,12 @@
 //! Warnings before a run is made: why the result of a planned experiment cannot be comparable.
 
 use super::presets::SweepPreset;
-use crate::config::Settings;
-use crate::planner;
 use analysis::experiment::{Experiment, ExperimentRuns, Kind, Point, SettingTexts, too_few_repeats};
-use analysis::fitness::shared_cores_note;
 use analysis::stats::{MIN_PAIRS, is_oversubscribed};
+use planner;
+use planner::config::Settings;
 use protocol::plan::{Plan, Threading};
+use record::fitness::shared_cores_note;
 
 /// The settings that decide which orders a run plays, with its seed.
 const SCHEDULE: [&str; 8] =
@@ -96,11 +96,11 @@ fn other_schedule(points: &[Point]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Common;
     use crate::experiments::flags::SweepRequest;
     use crate::experiments::points::lay_out;
     use crate::experiments::record::new_record;
-    use crate::host::fake;
+    use planner::config::Common;
+    use planner::host::fake;
 
     fn seed_on(cores: u32) -> Experiment {
         let mut asked = SweepRequest { preset: Some("seed".into()), ..SweepRequest::default() };

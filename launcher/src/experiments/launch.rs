@@ -6,15 +6,15 @@ use super::progress::{Pace, SweepProgress};
 use super::record::discard_unrecorded_runs;
 use super::search::search;
 use super::{extra_figures, pairs};
-use crate::config::Settings;
-use crate::host::Machine;
-use crate::planner::{self, Input};
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::run::{self, Interrupted, Interruption, Presentation};
 use crate::runtime::signals::{self, Signals};
 use analysis::experiment::{Experiment, Kind, SearchLimits};
 use anyhow::{Context, Result};
 use indicatif::HumanDuration;
+use planner::config::Settings;
+use planner::host::Machine;
+use planner::{self, Input};
 use record::document::Document;
 use record::numbers::counted;
 use std::path::Path;
@@ -76,7 +76,7 @@ fn announcement(record: &Experiment, (missing, time): (u32, Duration), is_more: 
 pub fn with_maker<T>(record: &Experiment, work: impl FnOnce(&mut RunMaker<'_>) -> Result<T>) -> Result<T> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
-    let machine = crate::host::machine();
+    let machine = planner::host::machine();
     let how = Presentation {
         quiet: true,
         weaker_sandbox: record.weaker_sandbox,
@@ -117,7 +117,7 @@ pub fn measure_missing(
     slowdown: f64,
 ) -> Result<MeasureEnd> {
     record.notes.retain(|note| !note.starts_with(GIVEN_UP));
-    let expected = expected_time(record, &crate::host::machine());
+    let expected = expected_time(record, &planner::host::machine());
     let expected = expected.map(|(missing, time)| (missing, time.mul_f64(slowdown)));
     let measured = expected.and_then(|(missing, _)| Some((missing, pace.time_for(missing)?)));
     let is_more = measured.is_some();
@@ -184,14 +184,14 @@ pub fn measure_until(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Common;
     use crate::experiments::flags::SweepRequest;
     use crate::experiments::record::new_record;
     use analysis::experiment::Setting;
+    use planner::config::Common;
 
     #[test]
     fn short_experiments_announce_added_runs_only() {
-        let machine = crate::host::fake::plain(2).machine();
+        let machine = planner::host::fake::plain(2).machine();
         let record = new_record(Kind::Compare, &SweepRequest::default(), 1, machine, &Common::default());
         let said = |seconds, is_more| announcement(&record, (4, Duration::from_secs(seconds)), is_more);
         assert_eq!(said(8, false), None);
@@ -202,7 +202,7 @@ mod tests {
     /// A regression: a bill announced its first five repeats of up to fifteen.
     #[test]
     fn announced_time_includes_later_repeats() {
-        let machine = crate::host::fake::plain(2).machine();
+        let machine = planner::host::fake::plain(2).machine();
         let record = new_record(Kind::Bill, &SweepRequest::default(), 5, machine, &Common::default());
         let mut record = Experiment { repeats: 5, asked_repeats: 15, time_limit_s: Some(300), ..record };
         let setting = |name: &str| Setting { name: name.into(), ..Setting::default() };
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn announcements_fit_80_columns() {
-        let machine = crate::host::fake::plain(2).machine();
+        let machine = planner::host::fake::plain(2).machine();
         let widest = |kind, is_more| {
             let mut record =
                 new_record(kind, &SweepRequest::default(), 1, machine.clone(), &Common::default());

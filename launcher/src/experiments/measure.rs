@@ -2,12 +2,12 @@
 
 use super::progress::SweepProgress;
 use super::record::discard_unrecorded_runs;
-use crate::config::Settings;
 use crate::runtime::run::{FinishedRun, Interrupted};
 use crate::saved_results::RUNS;
 use analysis::experiment::{Experiment, ExperimentState, Figures, Kind, Row, Setting};
 use analysis::stats::RunOutline;
 use anyhow::{Context, Result};
+use planner::config::Settings;
 use record::document::Document;
 use record::logfile::EXTENSION;
 use record::run::RunOutcome;
@@ -183,7 +183,7 @@ pub(super) fn shorten(record: &mut Experiment) {
 fn resume_hint(kind: Kind, folder: &Path) -> String {
     format!(
         "the {kind} stopped; finished runs are saved: {} resume {} finishes it",
-        crate::output::program(),
+        ::record::screen::program(),
         folder.display()
     )
 }

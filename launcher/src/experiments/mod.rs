@@ -34,14 +34,12 @@ mod search;
 pub mod survey;
 pub mod sweep;
 
-use crate::config::{Common, Settings, UsageError};
-use crate::host::Machine;
-use crate::output::complain;
 use crate::runtime::run::FinishedRun;
 use crate::runtime::signals::Signals;
 use crate::saved_results;
 use ::record::document::Document;
 use ::record::run::RunRecord;
+use ::record::screen::complain;
 use analysis::experiment::{Experiment, Figures, Kind};
 use anyhow::{Context, Result};
 use busy::Load;
@@ -49,6 +47,8 @@ use clap::Args;
 use lab::LabFlags;
 use launch::measure_missing;
 use measure::MeasureEnd;
+use planner::config::{Common, Settings, UsageError};
+use planner::host::Machine;
 use progress::Pace;
 use publish::publish;
 use std::io::Write;
@@ -64,7 +64,7 @@ pub fn resume(flags: &flags::ResumeFlags, unfit: impl FnOnce() -> Vec<String>) -
         let flags = LabFlags { resume: Some(folder), json: flags.json, ..LabFlags::default() };
         return lab::run(&flags, unfit);
     }
-    let record = record::resume(&folder, &crate::host::machine())?;
+    let record = record::resume(&folder, &planner::host::machine())?;
     let common = Common { json: flags.json, allow_unfired: flags.allow_unfired, ..Common::default() };
     measure_and_publish(record, &folder, &common)
 }
@@ -85,7 +85,7 @@ fn measure_experiment(record: &mut Experiment, folder: &Path, json: bool) -> Res
     warnings.for_each(|warning| complain(&format!("warning: {warning}")));
     let say = |line: &str| {
         // Measure even if the line cannot be printed.
-        let _ = if json { Ok(()) } else { writeln!(crate::output::stdout(), "{line}") };
+        let _ = if json { Ok(()) } else { writeln!(::record::screen::stdout(), "{line}") };
     };
     let mut pace = Pace::default();
     let slowdown = load.map_or(1.0, Load::slowdown);
@@ -121,7 +121,7 @@ trait ExperimentFlags: Args {
 
     /// Creates the record and the folder of the experiment.
     fn begin(&self) -> Result<(Experiment, PathBuf)> {
-        record::create(self.plan(crate::host::machine())?, self.out()?)
+        record::create(self.plan(planner::host::machine())?, self.out()?)
     }
 }
 

@@ -107,9 +107,9 @@ mod tests {
     use super::super::flags::SweepRequest;
     use super::super::record::new_record;
     use super::*;
-    use crate::config::Common;
     use analysis::experiment::{Axis, Figures, Kind, Setting};
     use analysis::stats::{RunOutline, fixtures};
+    use planner::config::Common;
     use std::cell::RefCell;
 
     /// A record of two settings. Each run of the second one is changed by `spoil` once measured.
@@ -122,7 +122,7 @@ mod tests {
                 .into(),
             ..Setting::default()
         };
-        let machine = crate::host::fake::plain(2).machine();
+        let machine = planner::host::fake::plain(2).machine();
         let record = new_record(kind, &SweepRequest::default(), 1, machine, &Common::default());
         let mut record = Experiment { repeats, asked_repeats: repeats, ..record };
         record.plan_rows(&[side("A: a", "thread"), side("B: b", "process")]);

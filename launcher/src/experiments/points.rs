@@ -3,14 +3,14 @@
 
 use super::flags::{AxisValue, SweepRequest};
 use super::usage;
-use crate::config::{Arrivals, Choice, Settings, UsageError};
-use crate::host::{Machine, MemoryFacts, RealTime};
-use crate::planner::{self, Input, Resolved};
 use crate::runtime::container;
 use crate::runtime::memory_check;
 use crate::runtime::realtime;
 use analysis::experiment::{Axis, AxisRecord, Experiment, Setting};
 use anyhow::Result;
+use planner::config::{Arrivals, Choice, Settings, UsageError};
+use planner::host::{Machine, MemoryFacts, RealTime};
+use planner::{self, Input, Resolved};
 use protocol::plan::{Binary, Isolation, Threading};
 use record::units::{Count, Nanos};
 use std::collections::BTreeMap;
@@ -252,9 +252,9 @@ mod tests {
     use super::super::flags::read_values;
     use super::super::record::new_record;
     use super::*;
-    use crate::config::Common;
-    use crate::host::fake;
     use analysis::experiment::{ExperimentRuns, Kind};
+    use planner::config::Common;
+    use planner::host::fake;
 
     fn asked(axes: &[(Axis, &str)], base: &str) -> SweepRequest {
         let axes = axes.iter().map(|(axis, list)| read_values(*axis, list).unwrap()).collect();

@@ -3,8 +3,8 @@
 //! the machine's. The preset of `launcher board` gives flags other defaults.
 
 use super::flags::{AxisValue, SweepRequest};
-use crate::config::{Preset, Settings, UsageError, nearest};
 use analysis::experiment::Axis;
+use planner::config::{Preset, Settings, UsageError, nearest};
 use protocol::plan::{Isolation, Technique};
 use system::named_enum;
 

@@ -123,7 +123,7 @@ impl SweepProgress {
     pub fn print_line(&self, line: &str) {
         self.bar.suspend(|| {
             // Keep measuring even if the line cannot be printed.
-            let _ = writeln!(crate::output::stdout(), "{line}");
+            let _ = writeln!(::record::screen::stdout(), "{line}");
         });
     }
 

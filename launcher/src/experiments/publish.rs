@@ -1,26 +1,29 @@
 //! Prints and saves the report of an experiment.
 
 use super::measure::MeasureEnd;
-use crate::config::Common;
-use crate::output::complain;
+use ::record::screen::complain;
 use analysis::experiment::{Answer, Experiment, ExperimentRuns, RunEntry, rows_csv};
-use analysis::html;
 use anyhow::Result;
+use planner::config::Common;
 use record::document::write_atomically;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use verdict::html;
 
 /// Saves the answer of an experiment: `rows.csv`, its tables, and the page.
 pub fn save(answer: &Answer, experiment: &Experiment, folder: &Path) -> Result<()> {
     write_atomically(&folder.join("rows.csv"), &rows_csv(experiment)?)?;
     answer.report.save(folder)?;
-    Ok(write_atomically(&folder.join(html::HTML_FILE), html::experiment_page(&answer.report).as_bytes())?)
+    Ok(write_atomically(
+        &folder.join(html::HTML_FILE),
+        analysis::html::experiment_page(&answer.report).as_bytes(),
+    )?)
 }
 
 /// Prints an answer for people, or for programs.
 pub fn print(answer: &Answer, json: bool) -> Result<()> {
-    let mut out = crate::output::stdout();
+    let mut out = ::record::screen::stdout();
     let text = if json { Vec::new() } else { answer.report.terminal(out.has_colors()).into_bytes() };
     Ok(out.write_all(if json { &answer.json } else { &text })?)
 }
@@ -30,7 +33,7 @@ pub fn save_and_print(answer: &Answer, experiment: &Experiment, folder: &Path, j
     save(answer, experiment, folder)?;
     print(answer, json)?;
     if !json {
-        writeln!(crate::output::stdout(), "Saved in {}", folder.display())?;
+        writeln!(::record::screen::stdout(), "Saved in {}", folder.display())?;
     }
     Ok(())
 }
@@ -45,7 +48,7 @@ pub fn publish(
 ) -> Result<ExitCode> {
     save_and_print(shown, record, folder, common.json)?;
     let runs = ExperimentRuns::new(record);
-    let (kind, program) = (record.kind, crate::output::program());
+    let (kind, program) = (record.kind, ::record::screen::program());
     let (made, planned) = (record.made().count(), record.rows.len());
     let resume = format!("{program} resume {} finishes the {kind}", folder.display());
     let failed = runs.runs().filter(|run| !run.outline.is_usable() && !record.kind.entry().keeps_failures);

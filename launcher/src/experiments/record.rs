@@ -2,12 +2,12 @@
 
 use super::flags::SweepRequest;
 use super::usage;
-use crate::config::{CONFIG_FILE, Common, Settings};
-use crate::host::{Machine, System};
 use crate::runtime::folder;
 use analysis::experiment::{Experiment, Kind};
 use analysis::stats::MachineKey;
 use anyhow::{Context, Result, bail};
+use planner::config::{CONFIG_FILE, Common, Settings};
+use planner::host::{Machine, System};
 use record::document::Document;
 use record::run::RunRecord;
 use std::fs;

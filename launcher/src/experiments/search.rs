@@ -11,17 +11,17 @@
 use super::flags::orders_at;
 use super::measure::{MeasureEnd, RunMaker, measure_one, settings_of};
 use super::progress::SweepProgress;
-use crate::config::Settings;
+use ::record::screen::width;
 use analysis::experiment::search::next_step;
 use analysis::experiment::{Experiment, ExperimentState, NextStep, RateSearch, RateStep, SearchLimits};
-use analysis::report::units::{duration, duration_or_dash, plain};
-use analysis::report::width;
 use analysis::stats::{Percentile, RunOutline, median};
-use analysis::summary::Measure;
 use anyhow::{Error, Result};
+use planner::config::Settings;
 use record::document::Document;
 use record::units::{Count, Nanos};
 use std::path::Path;
+use verdict::report::units::{duration, duration_or_dash, plain};
+use verdict::summary::Measure;
 
 const MIN_SENT_SHARE: f64 = 0.99;
 /// Orders that every try has at least: enough for a p99.9.

@@ -5,12 +5,10 @@
 //! record. So a run writes nothing more while it is measured. Strategies that decide on orders
 //! themselves leave no such trace: their runs are refused.
 
-use crate::config::{CONFIG_FILE, Settings, UsageError};
-use crate::planner::{Input, Resolved};
 use crate::runtime::prepare::make_schedule;
-use analysis::merge::MergedRun;
-use analysis::summary::to_ns;
 use anyhow::{Context, Result, bail};
+use planner::config::{CONFIG_FILE, Settings, UsageError};
+use planner::{Input, Resolved};
 use protocol::index::StrategyIndex;
 use protocol::plan::{Pacing, Trading};
 use protocol::stamps::Point;
@@ -19,6 +17,8 @@ use std::io::Write;
 use std::path::Path;
 use strategy::schedule::{FlowWriter, Schedule, SentOrder};
 use system::clock::Timebase;
+use verdict::merge::MergedRun;
+use verdict::summary::to_ns;
 
 /// Generates the schedule of a saved run again.
 pub fn schedule_of(folder: &Path, record: &RunRecord) -> Result<Schedule> {

@@ -6,27 +6,27 @@ mod orders;
 mod perfetto;
 mod proto;
 
-use crate::config::UsageError;
 use crate::experiments::check_has_orders;
-use crate::output;
 use crate::saved_results::folder_of;
 use analysis::experiment::disturb::disturbance_picture;
 use analysis::experiment::isolation_cost::growth_picture;
 use analysis::experiment::sweep::sweep_picture;
 use analysis::experiment::{Disturbances, Experiment, ExperimentRuns, IsolationCosts, Kind};
-use analysis::html::order_path;
-use analysis::merge;
-use analysis::summary::Summary;
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
+use planner::config::UsageError;
 use record::document::Document;
 use record::run::RunRecord;
+use record::screen;
 use record::units::Count;
 use std::fs::File;
 use std::io::{BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use system::folder::{NotRegular, OpenDir};
+use verdict::html::order_path;
+use verdict::merge;
+use verdict::summary::Summary;
 
 /// Examples in the help of `launcher export`.
 pub const EXAMPLES: &str = "\
@@ -147,7 +147,7 @@ fn written(run: &Path, path: &Path, write: impl FnOnce(&mut Sink<'_>) -> Result<
     }
     let mut out = BufWriter::new(File::create(path).with_context(cannot)?);
     write(&mut out).and_then(|()| Ok(out.flush()?)).with_context(cannot)?;
-    writeln!(output::stdout(), "{}", path.display())?;
+    writeln!(screen::stdout(), "{}", path.display())?;
     Ok(())
 }
 
@@ -163,6 +163,6 @@ fn whole(path: &Path, shown: &Path, write: impl FnOnce(&mut Sink<'_>) -> Result<
         Ok(())
     };
     save().with_context(|| format!("cannot write {}", shown.display()))?;
-    writeln!(output::stdout(), "{}", shown.display())?;
+    writeln!(screen::stdout(), "{}", shown.display())?;
     Ok(())
 }

@@ -1,13 +1,13 @@
 //! `orders.csv`: a row for each order with its stamps, for DuckDB, Polars, pandas and spreadsheets.
 
-use analysis::merge::MergedRun;
-use analysis::summary::to_ns;
 use anyhow::Result;
 use protocol::flow::PATH;
 use protocol::index::GatewayIndex;
 use protocol::stamps::Point;
 use record::run::RunRecord;
 use std::io::Write;
+use verdict::merge::MergedRun;
+use verdict::summary::to_ns;
 
 /// The table's columns.
 const COLUMNS: [&str; 15] = [

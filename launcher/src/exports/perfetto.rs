@@ -7,8 +7,6 @@
 //! the one before it is a moment too.
 
 use super::proto::ProtoMessage;
-use analysis::merge::{MergedRun, OrderRow};
-use analysis::summary::to_ns;
 use protocol::index::GatewayIndex;
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
@@ -16,6 +14,8 @@ use protocol::wire::OrderId;
 use record::run::RunRecord;
 use std::collections::HashMap;
 use std::io::{self, Write};
+use verdict::merge::{MergedRun, OrderRow};
+use verdict::summary::to_ns;
 
 /// Field numbers of the messages, by Perfetto's own names.
 mod field {

@@ -40,8 +40,8 @@ impl Drop for AffinityGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake;
-    use crate::planner::tests::planned;
+    use planner::fixtures::planned;
+    use planner::host::fake;
 
     #[test]
     fn guard_leaves_run_cores_if_others_remain() {

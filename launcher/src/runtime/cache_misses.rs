@@ -124,8 +124,8 @@ impl MissCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake;
-    use crate::planner::tests::planned;
+    use planner::fixtures::planned;
+    use planner::host::fake;
 
     #[test]
     fn misses_are_counted_or_their_absence_explained() {

@@ -9,11 +9,11 @@
 //! of a foreign transport with the files next to it. Nothing blocks, whatever kind of file has such
 //! a name.
 
-use crate::host;
 use crate::runtime::active::RunLife;
 use crate::runtime::container::cgroups;
 use crate::runtime::run_id::RunId;
 use crate::runtime::setup::BRIDGE;
+use planner::host;
 use protocol::segments::thread_segment;
 use shm::memory::header::MAGIC;
 use shm::memory::{SHM_DIR, directory, list_segments, open_safely, unlink};
@@ -303,11 +303,11 @@ mod tests {
 
     #[test]
     fn every_segment_has_a_known_stem() {
-        let machine = crate::host::Machine { cores_allowed: (0..40).collect(), ..Default::default() };
+        let machine = planner::host::Machine { cores_allowed: (0..40).collect(), ..Default::default() };
         for words in
             ["strategies=2 venue=book exchange=process", "technique=linked", "technique=unix-seqpacket"]
         {
-            let (_, plan, _) = crate::planner::tests::planned(words, &machine).unwrap();
+            let (_, plan, _) = planner::fixtures::planned(words, &machine).unwrap();
             let all = protocol::topology::segments(&plan);
             let unknown: Vec<_> = all.iter().filter(|segment| !has_known_stem(&segment.spec.name)).collect();
             assert!(unknown.is_empty(), "{unknown:?}");
@@ -317,7 +317,7 @@ mod tests {
     /// A group in cgroup v1 of a run whose launcher no process id and no segment shows.
     #[test]
     fn only_unlocked_empty_cgroups_are_removed() {
-        let tree = crate::host::fake::plain(2);
+        let tree = planner::host::fake::plain(2);
         tree.put("proc/self/mounts", "none /sys/fs/cgroup/pids cgroup rw,pids 0 0\n");
         tree.put("proc/self/cgroup", "2:pids:/\n");
         let group = |what: &str| {

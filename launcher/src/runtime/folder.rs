@@ -1,8 +1,8 @@
 //! A run's folder, created before the run and kept once it has started. Its files are written
 //! atomically.
 
-use crate::config::{Settings, UsageError};
 use anyhow::{Context, Result, anyhow, bail};
+use planner::config::{Settings, UsageError};
 use protocol::plan::{Plan, Workload};
 use roles::faults::CORES_FOLDER;
 use std::fs;

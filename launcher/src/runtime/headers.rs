@@ -73,8 +73,8 @@ impl SegmentHeaders {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Machine;
-    use crate::planner::tests::planned;
+    use planner::fixtures::planned;
+    use planner::host::Machine;
     use protocol::index::StrategyIndex;
     use protocol::topology;
 

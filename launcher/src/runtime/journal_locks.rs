@@ -6,9 +6,9 @@
 //! of the sandbox and of containers, can take the descriptor from the launcher and release the
 //! lock. That harms no successor, since none asks for the lock. The verdict names the process.
 
-use crate::host::locks;
 use anyhow::{Context, Result, anyhow};
 use journal::JournalError;
+use planner::host::locks;
 use protocol::journals;
 use protocol::plan::{Handle, Plan, Role};
 use std::fs::{File, TryLockError};

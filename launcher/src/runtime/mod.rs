@@ -32,4 +32,4 @@ pub(crate) mod supervisor;
 mod tapes;
 mod usage;
 
-pub(crate) use crate::host::signals;
+pub(crate) use planner::host::signals;

@@ -54,8 +54,8 @@ fn copy(path: &Path) -> Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake;
-    use crate::planner::tests::planned;
+    use planner::fixtures::planned;
+    use planner::host::fake;
     use std::os::unix::fs::MetadataExt;
 
     #[test]

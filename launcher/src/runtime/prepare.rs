@@ -1,11 +1,6 @@
 //! Prepares a run: settings → schedule → plan, checked against the machine, with the clock
 //! calibrated and the core-to-core round trip measured.
 
-use crate::config::input::UserFile;
-use crate::config::value::SettingValue;
-use crate::config::{UsageError, program};
-use crate::host::{self, FsSpace, Machine, MemoryFacts, RealTime};
-use crate::planner::{self, Input, OrderCounts, Resolved, RunIdentity};
 use crate::runtime::container::{self, cgroups};
 use crate::runtime::memory_check;
 use crate::runtime::realtime;
@@ -15,6 +10,11 @@ use crate::runtime::signals::{self, Signals};
 use anyhow::{Context, Result, anyhow, bail};
 use exchange::book_file;
 use nix::unistd::geteuid;
+use planner::config::input::UserFile;
+use planner::config::value::SettingValue;
+use planner::config::{UsageError, program};
+use planner::host::{self, FsSpace, Machine, MemoryFacts, RealTime};
+use planner::{self, Input, OrderCounts, Resolved, RunIdentity};
 use protocol::index::StrategyIndex;
 use protocol::plan::{ClockSource, Isolation, Plan, Role, Trading};
 use protocol::stamps::RECORD_BYTES;

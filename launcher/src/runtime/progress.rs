@@ -3,7 +3,7 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-pub use crate::output::complain;
+pub use record::screen::complain;
 
 pub struct Progress {
     bar: ProgressBar,

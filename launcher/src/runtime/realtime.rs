@@ -1,9 +1,9 @@
 //! Checks `--priority` on this machine: refused before the run starts if unavailable, with a
 //! warning about kernel throttling.
 
-use crate::config::UsageError;
-use crate::host::{Machine, RealTime};
-use crate::planner::priority;
+use planner::config::UsageError;
+use planner::host::{Machine, RealTime};
+use planner::priority;
 use protocol::plan::{Isolation, Plan};
 use std::io;
 use system::priority::{allow_fifo, try_fifo};
@@ -72,8 +72,8 @@ pub fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake;
-    use crate::planner::tests::planned;
+    use planner::fixtures::planned;
+    use planner::host::fake;
 
     const FREE: Kernel = Kernel { may: |_| Ok(()), allow: |_| Ok(()) };
 

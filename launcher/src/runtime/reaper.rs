@@ -7,12 +7,12 @@
 //! it holds a lock on the control segment, so that a start at this moment does not remove the logs
 //! that it is about to save ([`crate::runtime::clean`]).
 
-use crate::host;
 use crate::runtime::container::cgroups;
 use crate::runtime::folder;
 use crate::runtime::gather::{self, UnsavedLogs};
 use crate::runtime::{progress, setup};
 use anyhow::Result;
+use planner::host;
 use protocol::control::Control;
 use protocol::launcher_watch;
 use protocol::plan::Plan;

@@ -10,11 +10,11 @@
 //!
 //! `RLIMIT_NPROC` counts all processes of a user: elsewhere it would bind the wrong ones.
 
-use crate::config::UsageError;
 use crate::runtime::container::cgroups::{self, CPU, MEMORY, PIDS};
 use anyhow::Result;
 use nix::sys::resource::{RLIM_INFINITY, Resource};
 use nix::unistd::User;
+use planner::config::UsageError;
 use protocol::index::StrategyIndex;
 use protocol::plan::{Isolation, LimitKeeper, Plan, ProcessPlan, Role, StrategyResources, StrategyUser};
 use std::path::Path;
@@ -219,9 +219,9 @@ fn count(text: &str, key: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake;
-    use crate::planner::tests::planned;
     use crate::runtime::container::cgroups::ContainerCgroups;
+    use planner::fixtures::planned;
+    use planner::host::fake;
 
     const RUN: &str = "20261120-142421123-1-2147483632";
 

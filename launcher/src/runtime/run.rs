@@ -1,16 +1,16 @@
 //! Runs once: settings → schedule → plan → segments → processes → logs → merge → summary.
 
-use crate::host::Machine;
-use crate::planner::Resolved;
 pub use crate::runtime::prepare::{Interruption, Presentation};
 use crate::runtime::progress::Progress;
 use crate::runtime::stages::PreparedRun;
 pub use crate::runtime::stages::{FinishedRun, Interrupted};
-use analysis::evaluation::{self, EvaluationStep};
-use analysis::summary::Summary;
 use anyhow::Result;
+use planner::Resolved;
+use planner::host::Machine;
 use record::run::RunRecord;
 use std::path::Path;
+use verdict::evaluation::{self, EvaluationStep};
+use verdict::summary::Summary;
 
 /// Makes one run: plans, starts the processes, merges the logs and summarizes. A run that started
 /// and failed is a [`FinishedRun`] with a failed outcome; before that no folder is left.

@@ -422,8 +422,8 @@ pub fn remove_all(plan: &Plan, left_behind: &[String]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Machine;
-    use crate::planner::tests::planned;
+    use planner::fixtures::planned;
+    use planner::host::Machine;
     use shm::memory::Region;
 
     #[test]
@@ -435,7 +435,7 @@ mod tests {
             assert_eq!(plan.threads.len(), 256 + 64 + 1, "dedicated: the most threads");
             let all = topology::segments(&plan);
             let words = segments::control_words(&plan, &all).unwrap();
-            assert!(crate::planner::bytes_needed(&plan) > words as u64 * 8);
+            assert!(planner::bytes_needed(&plan) > words as u64 * 8);
             let names = all.iter().map(|segment| segment.spec.name.clone()).chain([CONTROL.to_owned()]);
             plan.handles = names
                 .flat_map(|what| {

@@ -1,7 +1,6 @@
 //! Starts the processes of a run with their descriptors, sandbox and cores, watches them through
 //! pidfds, and ends every one of them.
 
-use crate::host;
 use crate::runtime::container::cgroups::ContainerCgroups;
 use crate::runtime::prepare::Interrupted;
 use crate::runtime::process::{Process, RoleProcess};
@@ -15,6 +14,7 @@ use crate::runtime::supervisor::INTERRUPTED_GRACE;
 use crate::runtime::supervisor::actions::ExitTime;
 use crate::runtime::supervisor::restart_policy::Backoff;
 use anyhow::{Context, Result, bail};
+use planner::host;
 use protocol::plan::{Role, Trading};
 use protocol::supervision::ProofOfDeath;
 use record::run::ProcessExit;

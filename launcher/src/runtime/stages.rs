@@ -9,9 +9,6 @@
 //! removed), both before the segments' names, and the folder last. So on any failure nothing is
 //! left but the folder of a run that has started.
 
-use crate::config::Settings;
-use crate::host::{self, Machine};
-use crate::planner::{self, Resolved};
 use crate::runtime::active;
 use crate::runtime::affinity_guard::AffinityGuard;
 use crate::runtime::container::cgroups::ContainerCgroups;
@@ -27,8 +24,10 @@ use crate::runtime::signals;
 use crate::runtime::spawn::Processes;
 use crate::runtime::supervise::supervise;
 use crate::runtime::tapes;
-use analysis::summary::Summary;
 use anyhow::{Context, Result, anyhow};
+use planner::config::Settings;
+use planner::host::{self, Machine};
+use planner::{self, Resolved};
 use protocol::plan::Plan;
 use record::document::Document;
 use record::run::{CoreToCoreRtt, RunOutcome, RunRecord};
@@ -42,6 +41,7 @@ use system::clock::ClockPair;
 use system::floor;
 use system::folder::OpenDir;
 use system::pin::{self, PinError};
+use verdict::summary::Summary;
 
 /// Disk space reserved for a run's record until the run is over, in bytes.
 const RECORD_BYTES_RESERVED: u64 = 1 << 20;
@@ -124,7 +124,7 @@ impl<'a> PreparedRun<'a> {
         if !how.quiet {
             let shown = resolved.spanning(schedule.window_ns());
             let plan = planner::show(&record.plan, &shown, machine, &record.warnings);
-            writeln!(crate::output::stdout(), "{plan}")?;
+            writeln!(record::screen::stdout(), "{plan}")?;
         }
         let folder = RunFolder::create(&resolved.settings.out(), &record.plan, began)?;
         check_disk(&record.plan, &folder.path)?;

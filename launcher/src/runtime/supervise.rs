@@ -5,7 +5,6 @@
 mod command_lock;
 mod wake_ups;
 
-use crate::host::{self, KernelCounts};
 use crate::runtime::cache_misses::MissCounters;
 use crate::runtime::folder::RunFolder;
 use crate::runtime::journal_locks::JournalLockWatch;
@@ -30,6 +29,7 @@ use crate::runtime::supervisor::{
 };
 use anyhow::{Context, Result};
 use command_lock::CommandLockWatch;
+use planner::host::{self, KernelCounts};
 use protocol::plan::{FaultKind, Plan, Role};
 use protocol::status::ThreadState;
 use record::document::Document;

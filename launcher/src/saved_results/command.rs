@@ -1,16 +1,17 @@
 //! `launcher list` and `launcher delete`: list results, and delete some of them.
 
 use super::{RUNS, ResultEntry, check_deletable, folder_of, owned};
-use crate::config::UsageError;
-use crate::output;
-use analysis::table::grid::wrap;
-use analysis::table::{ruled, table, width};
 use anyhow::{Context, Result};
 use clap::Args;
+use planner::config::UsageError;
 use record::escape::single_line;
+use record::screen;
+use record::screen::width;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use verdict::table::grid::wrap;
+use verdict::table::{ruled, table};
 
 /// The command-line flags of `launcher list`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ pub struct DeleteFlags {
 
 pub fn show(flags: &ListFlags) -> Result<ExitCode> {
     if flags.names {
-        let mut out = output::stdout();
+        let mut out = screen::stdout();
         super::names(&flags.folder).iter().try_for_each(|name| writeln!(out, "{}", single_line(name)))?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -49,7 +50,7 @@ pub fn show(flags: &ListFlags) -> Result<ExitCode> {
         );
     }
     let entries = super::list_results(&flags.folder)?;
-    let mut out = output::stdout();
+    let mut out = screen::stdout();
     if flags.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&entries)?)?;
         return Ok(ExitCode::SUCCESS);
@@ -92,7 +93,7 @@ pub fn delete(flags: &DeleteFlags) -> Result<ExitCode> {
         Ok((folder, kind))
     };
     let folders: Vec<_> = flags.folders.iter().map(known).collect::<Result<_>>()?;
-    let (mut out, mut code) = (output::stdout(), ExitCode::SUCCESS);
+    let (mut out, mut code) = (screen::stdout(), ExitCode::SUCCESS);
     for (folder, kind) in &folders {
         let name = folder.display();
         let stays =

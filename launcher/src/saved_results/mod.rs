@@ -5,20 +5,20 @@ mod owned;
 
 pub use command::{DeleteFlags, ListFlags, delete, show};
 
-use crate::config::UsageError;
 use crate::runtime::active::active_runs;
 use crate::runtime::run_id::RunId;
 use analysis::experiment::{Experiment, Kind};
-use analysis::fitness::Fitness;
-use analysis::summary::Summary;
 use anyhow::{Context, Result};
 use owned::FolderKind;
+use planner::config::UsageError;
 use protocol::segments::open_control;
 use record::document::{Document, DocumentFault};
+use record::fitness::Fitness;
 use record::run::{RunOutcome, RunRecord};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
+use verdict::summary::Summary;
 
 /// Name of the default folder of results.
 pub const RUNS: &str = "runs";

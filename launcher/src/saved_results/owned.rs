@@ -1,12 +1,7 @@
 //! Names of the files that bulkhead writes into a folder of results: only those are deleted.
 
-use crate::config::CONFIG_FILE;
 use analysis::experiment::Experiment;
-use analysis::hlog::HLOG_FILE;
-use analysis::html::HTML_FILE;
-use analysis::summary::{Measure, Summary};
-use analysis::tail::Tail;
-use analysis::timeline::Timeline;
+use planner::config::CONFIG_FILE;
 use record::document::Document;
 use record::logfile::EXTENSION;
 use record::run::RunRecord;
@@ -14,6 +9,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use system::folder::{DRAFT_SUFFIX, OpenDir};
+use verdict::hlog::HLOG_FILE;
+use verdict::html::HTML_FILE;
+use verdict::summary::{Measure, Summary};
+use verdict::tail::Tail;
+use verdict::timeline::Timeline;
 
 /// A run's tags, written by earlier builds.
 const TAGS: &str = "tags";

@@ -4,9 +4,9 @@
 //! The launcher knows nothing of these kills in advance. So restarts are charged and wait for their
 //! backoff, unlike those after a fault of the plan.
 
+use protocol::faults::Draws;
 use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::plan::{Plan, Role};
-use roles::faults::Draws;
 
 /// Maximum time between two kills of a burst: about one turn of each thread.
 const MAX_GAP_NS: u64 = 64;
@@ -39,7 +39,7 @@ pub(super) fn draw(seed: u64, plan: &Plan, window_ns: u64) -> Vec<(u64, Role)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::planner::tests::planned;
+    use planner::fixtures::planned;
     use protocol::role::RoleKind;
     use record::machine::Machine;
     use std::collections::BTreeSet;

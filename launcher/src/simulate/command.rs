@@ -3,15 +3,16 @@
 use super::broken::Defect;
 use super::scenario::{is_simulated, technique_of};
 use super::{SimulationOptions, Trial, trial, unplanned};
-use crate::config::UsageError;
-use crate::config::value::{named, named_values};
-use crate::output::{complain, program};
 use crate::runtime::progress::Progress;
-use analysis::fitness::Fitness;
 use anyhow::Result;
 use clap::Args;
+use planner::config::UsageError;
+use planner::config::value::named;
+use planner::named_values;
 use protocol::plan::Technique;
+use record::fitness::Fitness;
 use record::numbers::{count, counted};
+use record::screen::{complain, program};
 use record::units::Count;
 use serde::Serialize;
 use shm::sync::{AtomicU64, Ordering};
@@ -192,7 +193,7 @@ fn simulate_seeds(techniques: &[Technique], flags: &SimulateFlags) -> Result<Exi
     bar.clear();
     let mut total = SimulationTotals::default();
     report.by.values().for_each(|totals| total.merge(totals));
-    let mut out = crate::output::stdout();
+    let mut out = record::screen::stdout();
     if flags.json {
         let groups: Vec<_> = report
             .by
@@ -293,7 +294,7 @@ fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<
     let options = flags.options();
     let scenario = options.scenario(seed, technique).map_err(|error| unplanned(seed, technique, &error))?;
     let trial = trial(seed, technique, &options).map_err(|error| unplanned(seed, technique, &error))?;
-    let mut out = crate::output::stdout();
+    let mut out = record::screen::stdout();
     if flags.json {
         let failed = (!trial.broken.is_empty()).then(|| failure(&trial, flags));
         let json = serde_json::json!({

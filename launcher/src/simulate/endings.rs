@@ -6,9 +6,9 @@
 //! one does.
 
 use protocol::commands::{Command, OpenOrders};
+use protocol::faults::Draws;
 use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::plan::{Plan, Role};
-use roles::faults::Draws;
 
 /// A strategy's process exits fewer turns than this after it has reported done.
 const MAX_TURNS_UNTIL_EXIT: u64 = 24;

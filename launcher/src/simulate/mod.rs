@@ -57,12 +57,12 @@ pub use crate::runtime::supervisor::observations::{
 
 use crate::runtime::setup::Segments;
 use crate::runtime::supervisor::SupervisionRecord;
-use analysis::merge::{self, MergedRun};
 use anyhow::{Context, Result, anyhow};
 use broken::{BrokenLink, Defect};
 use folder::JournalFolder;
 use machine::PostCrashCheck;
 use processes::SimulatedProcesses;
+use protocol::faults::Draws;
 use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, Role, Technique};
 use protocol::segments::thread_header;
@@ -72,7 +72,6 @@ use protocol::wire::OrderId;
 use record::logfile;
 use record::run::{self, Incident, RunOutcome, RunRecord};
 use recovery::JournalAudits;
-use roles::faults::Draws;
 use roles::registry::ends_of;
 use roles::{BoxedEnds, SystemRecovery};
 use runtime::{ConfirmedChange, RuntimeSightings, SimulatedRuntime};
@@ -82,6 +81,7 @@ use shm::ring::array_queue::ArrayQueue;
 use shm::ring::spsc_mux::SpscMux;
 use shm::sync::Ordering;
 use system::clock::VirtualClock;
+use verdict::merge::{self, MergedRun};
 
 /// Process id of the launcher in a simulated run, which no real process has. Its processes have the
 /// following ids; none exists in the kernel.

@@ -19,6 +19,7 @@ use crate::runtime::supervisor::observations::{
 use anyhow::{Context, Result, ensure};
 use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::Control;
+use protocol::faults::Draws;
 use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, ProcessPlan, Role};
 use protocol::segments;
@@ -26,7 +27,6 @@ use protocol::stamps::StampLog;
 use protocol::status::{StatusWriter, ThreadState};
 use protocol::supervision::ProofOfDeath;
 use record::run::ProcessExit;
-use roles::faults::Draws;
 use roles::faults::own::{self, FaultContext};
 use roles::{BoxedEnds, RecoveredRoles};
 use shm::attached::Attached;

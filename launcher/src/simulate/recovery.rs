@@ -12,17 +12,17 @@
 //! had, and the positions that follow.
 
 use super::Simulated;
-use crate::config::{KindList, Settings};
-use analysis::merge::{MergedRun, OrderEnd};
+use planner::config::{KindList, Settings};
+use protocol::faults::Draws;
 use protocol::index::VenueIndex;
 use protocol::plan::{ExchangePlacement, Fault, FaultKind, FaultTarget, FaultTime, Plan, Technique, Trading};
 use protocol::tape::TapedTrade;
 use protocol::wire::{OrderId, Side};
 use record::units::Count;
-use roles::faults::Draws;
 use shm::ring::spsc_mux::SpscMux;
 use std::collections::{BTreeMap, HashMap};
 use venue::{Audit, Trade};
+use verdict::merge::{MergedRun, OrderEnd};
 
 /// Returns `true` if a seed stands for a crash-recovery run, unless the user requested a kind.
 pub(super) fn is_drawn(seed: u64, technique: Technique) -> bool {

@@ -6,10 +6,11 @@ use super::hostile::Attack;
 use super::machine::MachineScenario;
 use super::recovery;
 use super::recovery_environment::SimulatedRecovery;
-use crate::config::{Arrivals, Choice, DelayRange, Settings};
-use crate::planner::{self, OrderCounts, Resolved, RunIdentity};
 use anyhow::Result;
+use planner::config::{Arrivals, Choice, DelayRange, Settings};
+use planner::{self, OrderCounts, Resolved, RunIdentity};
 use protocol::commands::{Command, OpenOrders};
+use protocol::faults::Draws;
 use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::kill::Scope;
 use protocol::plan::{
@@ -18,7 +19,6 @@ use protocol::plan::{
 use record::machine::Machine;
 use record::units::{Count, Nanos};
 use roles::SystemRecovery;
-use roles::faults::Draws;
 use roles::faults::venue::SLOW_BY_NS;
 use shm::ring::spsc_mux::SpscMux;
 use strategy::schedule::{Schedule, Spec, sample};

@@ -3,8 +3,8 @@
 
 use super::scenario::Scenario;
 use protocol::control::Control;
+use protocol::faults::Draws;
 use protocol::plan::Plan;
-use roles::faults::Draws;
 use roles::{StandbyRole, StandbyState, standby};
 use shm::attached::Attached;
 

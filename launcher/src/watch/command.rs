@@ -7,11 +7,11 @@ use super::sampler::Sampler;
 use super::tables::tables;
 use crate::active_view::ActiveRunView;
 use crate::operator::find_run;
-use crate::output;
 use crate::runtime::affinity_guard::AffinityGuard;
 use anyhow::{Context, Result};
 use clap::Args;
 use record::numbers::counted;
+use record::screen;
 use std::io::{IsTerminal, Write, stdout};
 use std::process::ExitCode;
 use std::thread::sleep;
@@ -80,7 +80,7 @@ pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
         snapshot = sampler.poll()?;
     }
     if is_redrawn {
-        writeln!(output::stdout(), "\nthe run has ended: launcher report {}", snapshot.folder)?;
+        writeln!(screen::stdout(), "\nthe run has ended: launcher report {}", snapshot.folder)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -109,7 +109,7 @@ fn print(snapshot: &Snapshot, is_json: bool, is_redrawn: bool) -> Result<()> {
         }
         false => tables(snapshot),
     };
-    let mut out = output::stdout_while_read();
+    let mut out = screen::stdout_while_read();
     write!(out, "{text}")?;
     out.flush()?;
     Ok(())

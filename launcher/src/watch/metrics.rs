@@ -2,9 +2,8 @@
 //! file that is replaced at each poll, or over HTTP on loopback.
 
 use super::model::{RoleRow, Snapshot, StrategyRow};
-use crate::config::UsageError;
-use crate::output;
 use anyhow::{Context, Result};
+use planner::config::UsageError;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -15,6 +14,7 @@ use protocol::labels::CounterLabel;
 use protocol::role::RoleKind;
 use record::document::write_user_path;
 use record::escape::single_line;
+use record::screen;
 use shm::sync::AtomicU64;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -61,7 +61,7 @@ impl MetricsTarget {
     pub fn publish(&self, text: &str) -> Result<()> {
         match self {
             Self::Stdout => {
-                let mut out = output::stdout_while_read();
+                let mut out = screen::stdout_while_read();
                 write!(out, "{text}")?;
                 Ok(out.flush()?)
             }

@@ -1,10 +1,11 @@
 //! Formats a snapshot as aligned tables of at most 80 columns.
 
 use super::model::{ErrorRow, RingRow, RoleRow, Snapshot, StrategyRow};
-use analysis::table::grid::wrap;
-use analysis::table::{Column, DEFAULT_WIDTH, Grid};
 use record::escape::single_line;
 use record::numbers::{duration, duration_or_dash, short};
+use record::screen::DEFAULT_WIDTH;
+use verdict::table::grid::wrap;
+use verdict::table::{Column, Grid};
 
 /// The longest reason of a strategy's stop, and the longest error, in characters.
 const MAX_TEXT: usize = 56;

@@ -21,5 +21,5 @@ mod simulate_supervisor;
 mod syscalls;
 
 /// The made-up runs of the tests of `analysis`.
-#[path = "../../../analysis/tests/all/fixture/mod.rs"]
+#[path = "../../../verdict/tests/all/fixture/mod.rs"]
 mod fixture;

@@ -4,11 +4,11 @@
 mod broken_recoveries;
 
 use crate::common::{output, slow};
-use analysis::fitness::Fitness;
 use launcher::simulate::broken::{Defect, LogCorruption};
 use launcher::simulate::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
 use launcher::simulate::{SimulationOptions, SimulationTotals, Trial, simulate, simulate_all, trial};
 use protocol::plan::Technique;
+use record::fitness::Fitness;
 use shm::ring::array_queue::ArrayQueue;
 use std::collections::BTreeMap;
 use std::fmt::Write;

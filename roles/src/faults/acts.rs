@@ -1,8 +1,8 @@
 //! Performs each kind of fault in the strategy's own process.
 
 use super::core_dump::CoreDump;
-use super::draws::Draws;
 use super::resources::{ResourceGrab, Surroundings};
+use protocol::faults::Draws;
 use protocol::plan::FaultKind;
 use protocol::status::{StatusField, StatusWriter, ThreadState};
 use shm::bell;

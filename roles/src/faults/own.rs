@@ -11,13 +11,13 @@
 //! `launcher::faults`.
 
 pub use super::acts::{FaultContext, forge_headers, forge_status, perform, scribble_once};
-use crate::faults::is_by_signal;
 use crate::faults::resources::Surroundings;
 use crate::faults::storm::{Disturbance, Storms};
 use crate::technique_ends::BoxedProducer;
 use core::ops::ControlFlow;
 use protocol::agent::{Agent, Cycle};
 use protocol::counters::CounterSlots;
+use protocol::faults::{HOLD_STEPS, is_by_signal};
 use protocol::index::StrategyIndex;
 use protocol::labels::StrategyCounter;
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Plan, Role};
@@ -36,10 +36,6 @@ use system::clock::Clock;
 const FLOOD_BATCH: usize = 1024;
 /// Delay of the flood's orders at their venue: long, so that the limit of open orders is exceeded.
 const FLOOD_DELAY_NS: u64 = 10_000_000_000;
-
-/// The steps of a push at which a fault can abandon it. The slot is claimed, the message not
-/// visible yet.
-pub const HOLD_STEPS: [Step; 3] = [Step::Claimed, Step::HalfWritten, Step::Written];
 
 /// A function that executes an injected fault of a strategy. Returns only if the strategy
 /// continues.

@@ -14,8 +14,8 @@
 //! Errors are drawn from the gateway's index, so they repeat in each run. The session with such a
 //! venue is a [`gateway::ValidatingSession`] one.
 
-use super::draws::Draws;
 use gateway::{CancelSweep, Reports, ReportsFull, SessionCounts, Venue, VenueContext, VenueInfo};
+use protocol::faults::Draws;
 use protocol::index::VenueIndex;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use protocol::reject::Reject;

@@ -1,7 +1,7 @@
 //! Faults in the strategy's own process: scribbling and forged headers.
 
+use protocol::faults::Draws;
 use protocol::plan::FaultKind;
-use roles::faults::Draws;
 use roles::faults::own::{FaultContext, perform, scribble_once};
 use roles::faults::resources::Surroundings;
 use shm::memory::header::HEADER_WORDS;

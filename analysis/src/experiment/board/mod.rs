@@ -6,20 +6,20 @@ mod thresholds;
 mod time_plot;
 mod timeline;
 
-pub use crate::chart::percentile_plot::curve;
 pub use report::report;
 pub use thresholds::{BoardThreshold, BoardWarning, BoardWarnings, THRESHOLDS};
 pub use timeline::{BoardSlice, ThreadLatencies, latency_csv};
+pub use verdict::chart::percentile_plot::curve;
 
 use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting};
-use crate::fitness::{Fitness, preemption_reason};
-use crate::summary::Distribution;
 use protocol::plan::Isolation;
 use record::document::{Document, DocumentError, SaveError, answer_json};
+use record::fitness::{Fitness, preemption_reason};
 use record::machine::Machine;
 use record::numbers::counted;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use verdict::summary::Distribution;
 
 /// The entry of `launcher board`.
 pub const KIND: KindEntry = KindEntry {

@@ -4,14 +4,14 @@
 use super::seed_tables::{self, Labelled};
 use super::time_plot;
 use super::{BoardCase, BoardReader, BoardUsage, Boards, KIND};
-use crate::chart::percentile_plot::{self, PercentileLine};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, PAGE, ReportSection, TERMINAL, machine_facts};
-use crate::summary::Distribution;
-use crate::table::{Column, Grid, GridRow};
 use maud::{Markup, html};
 use record::cpu_list;
 use record::numbers::{count, counted, duration, percent, plain, plural, short};
+use verdict::chart::percentile_plot::{self, PercentileLine};
+use verdict::summary::Distribution;
+use verdict::table::{Column, Grid, GridRow};
 
 /// More readers than this are not listed one by one.
 const MAX_READERS_LISTED: usize = 16;

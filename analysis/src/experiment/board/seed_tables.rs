@@ -2,9 +2,9 @@
 
 use super::{BoardCase, Boards};
 use crate::experiment::time_unit::TimeUnit;
-use crate::summary::Distribution;
-use crate::table::{Column, Grid};
 use record::numbers::short;
+use verdict::summary::Distribution;
+use verdict::table::{Column, Grid};
 
 /// A case with its name in the tables.
 pub(super) type Labelled<'a> = (&'a BoardCase, String);

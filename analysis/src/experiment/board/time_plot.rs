@@ -1,8 +1,8 @@
 //! The plot of a case's latency over time.
 
 use super::{BoardCase, BoardSlice};
-use crate::chart::plot::{DataSeries, Plot, PlotAxis, Unit};
 use maud::Markup;
+use verdict::chart::plot::{DataSeries, Plot, PlotAxis, Unit};
 
 type SliceFigure = fn(&BoardSlice) -> Option<u64>;
 

@@ -1,7 +1,7 @@
 //! Latencies of the board benchmark over time: a slice for each sixtieth of a case.
 
-use crate::summary::Distribution;
 use serde::{Deserialize, Serialize};
+use verdict::summary::Distribution;
 
 /// Figures of a sixtieth of a case's time, of all threads together; in nanoseconds, percentiles to
 /// one part in 32.

@@ -9,9 +9,9 @@ use super::{Answer, Endpoint, Experiment, KindEntry, sweep};
 use crate::stats::{
     ComparisonLine, Percentile, PlacementRuns, RunOutline, compare_figure, correct_secondary, pair_runs,
 };
-use crate::summary::Measure;
 use record::document::answer_json;
 use serde::{Deserialize, Serialize};
+use verdict::summary::Measure;
 
 /// The entry of `launcher compare`.
 pub const KIND: KindEntry = KindEntry {

@@ -1,9 +1,6 @@
 //! The report of a comparison: verdict, chart and table for each pair of settings.
 
 use super::{Comparison, Comparisons};
-use crate::chart::axis;
-use crate::chart::interval_plot::{self, IntervalRow};
-use crate::chart::svg::legend;
 use crate::experiment::ratio::{
     MARKS, describe_verdict, format_all_pairs, format_ratio, interval_row, line_of,
 };
@@ -11,12 +8,15 @@ use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::{point_sections, report_frame};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, ReportSection};
-use crate::fitness::{self, Fitness};
 use crate::grouping::grouped;
 use crate::stats::{ComparisonLine, MIN_PAIRS, Percentile, Verdict};
-use crate::summary::Measure;
-use crate::table::Grid;
 use maud::{Markup, html};
+use record::fitness::{self, Fitness};
+use verdict::chart::axis;
+use verdict::chart::interval_plot::{self, IntervalRow};
+use verdict::chart::svg::legend;
+use verdict::summary::Measure;
+use verdict::table::Grid;
 
 /// Returns the report of compared runs: of several pairs of settings with the total times alone.
 pub fn report(all: &Comparisons) -> ExperimentReport {

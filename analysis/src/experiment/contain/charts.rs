@@ -4,16 +4,16 @@
 //! survivors' latency is drawn.
 
 use super::{Contained, Containment, Containments};
-use crate::chart::scale::Scale;
-use crate::chart::sparkline::{self, TimelineSlice};
 use crate::grouping::distinct;
-use crate::summary::Summary;
-use crate::timeline::Timeline;
 use maud::{Markup, html};
 use protocol::plan::{Isolation, Technique};
 use record::document::Document;
 use record::numbers::duration;
 use std::path::Path;
+use verdict::chart::scale::Scale;
+use verdict::chart::sparkline::{self, TimelineSlice};
+use verdict::summary::Summary;
+use verdict::timeline::Timeline;
 
 /// The maximum number of columns of a matrix, so that it fits a printed page.
 const MAX_COLUMNS: usize = 15;

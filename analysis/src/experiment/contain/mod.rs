@@ -10,12 +10,12 @@ use super::runs::{self, ExperimentRuns};
 use super::sweep::{self, condition_line};
 use super::{Answer, Experiment, Figures, KindEntry};
 use crate::grouping::distinct;
-use crate::merge::OrderLosses;
-use crate::summary::{AroundFault, VenueIncident};
 use protocol::plan::{FaultKind, Isolation, IsolationLevels, Journaling, Technique};
 use record::document::answer_json;
 use serde::{Deserialize, Serialize};
 use system::named_enum;
+use verdict::merge::OrderLosses;
+use verdict::summary::{AroundFault, VenueIncident};
 
 /// A survivor was harmed if its longest wait during the incident is more than this many times its
 /// longest wait before. Waits up to [`MIN_WAIT_NS`] never count.

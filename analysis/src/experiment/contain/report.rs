@@ -8,10 +8,10 @@ use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::report_frame;
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
 use crate::grouping::distinct;
-use crate::table::{Grid, GridRow};
 use protocol::plan::Journaling;
 use record::numbers::{counted, duration, duration_or_dash as time, short};
 use std::path::Path;
+use verdict::table::{Grid, GridRow};
 
 /// Returns the report of `launcher contain`: the containment table, and effects on survivors.
 /// `folder` has the runs whose timelines are drawn, `record` their verdicts.

@@ -19,11 +19,11 @@ use crate::stats::{
     ComparisonLine, Margin, Percentile, RunOutline, RunPairing, Verdict, compare_figure, correct_family,
     correct_secondary, median, pair_runs,
 };
-use crate::summary::Measure;
 use protocol::flow::Stage;
 use protocol::plan::{FaultKind, IsolationLevels, Technique};
 use record::document::answer_json;
 use serde::{Deserialize, Serialize};
+use verdict::summary::Measure;
 
 /// The entry of `launcher disturb`.
 pub const KIND: KindEntry = KindEntry {
@@ -358,11 +358,11 @@ fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cause::{GapClass, GapTotal};
     use crate::stats::fixtures;
     use crate::stats::seeded_rng::SeededRng;
-    use crate::summary::Distribution;
     use protocol::plan::Isolation;
+    use verdict::cause::{GapClass, GapTotal};
+    use verdict::summary::Distribution;
 
     /// The mean length of a simulated gap.
     const USUAL_GAP_NS: u64 = 20_000;

@@ -1,9 +1,6 @@
 //! The report of disturbances: a row for each, and a chart of what they did to the others.
 
 use super::{Disturbance, Disturbances, Effect, GapComparison};
-use crate::chart::axis;
-use crate::chart::interval_plot;
-use crate::chart::xy_plot::line_class;
 use crate::experiment::picture::{self, ComparedPoint, PicturePanel, PictureSeries};
 use crate::experiment::ratio::{MARKS, format_ratio, interval_row, verdict_mark};
 use crate::experiment::runs::ExperimentRuns;
@@ -11,12 +8,15 @@ use crate::experiment::sweep::report_frame;
 use crate::experiment::{ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
 use crate::grouping::{distinct, grouped};
 use crate::stats::{self, ComparisonLine, Percentile, Verdict};
-use crate::summary::Measure;
-use crate::table::{Column, Grid};
 use maud::Markup;
 use protocol::flow::Stage;
 use protocol::plan::{FaultKind, Isolation};
 use record::numbers::{duration_or_dash, short};
+use verdict::chart::axis;
+use verdict::chart::interval_plot;
+use verdict::chart::xy_plot::line_class;
+use verdict::summary::Measure;
+use verdict::table::{Column, Grid};
 
 /// A figure that may be this many times the calm one is not said to lie near it.
 const MAX_REACH: f64 = 10.0;

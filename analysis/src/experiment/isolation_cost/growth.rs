@@ -2,18 +2,18 @@
 //! chart.
 
 use super::{IsolationCostRow, IsolationCosts};
-use crate::chart::axis;
-use crate::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine};
-use crate::chart::xy_plot::{is_log, line_class};
 use crate::experiment::axis::Axis;
 use crate::experiment::picture::{self, ComparedPoint, PicturePanel, PictureSeries};
 use crate::experiment::time_unit::TimeUnit;
 use crate::grouping::{distinct, grouped};
 use crate::stats::{Estimate, Percentile};
-use crate::table::Grid;
 use maud::Markup;
 use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
+use verdict::chart::axis;
+use verdict::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine};
+use verdict::chart::xy_plot::{is_log, line_class};
+use verdict::table::Grid;
 
 /// What a level adds to threads along a setting, at one percentile of the endpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,13 +4,13 @@ use super::{IsolationCostRow, IsolationCosts, LevelCost, growth};
 use crate::experiment::ratio::{self, describe_verdict, format_all_pairs, line_of, verdict_mark};
 use crate::experiment::time_unit::TimeUnit;
 use crate::grouping::{distinct, grouped};
-use crate::report::strategy_costs::kibibytes;
 use crate::stats::{ComparisonLine, Estimate};
-use crate::summary::StrategyCosts;
-use crate::table::{Column, Grid, GridRow};
 use protocol::plan::{Isolation, Technique};
 use record::numbers::{duration, duration_or_dash, plain, short};
 use record::units::human_bytes;
+use verdict::report::strategy_costs::kibibytes;
+use verdict::summary::StrategyCosts;
+use verdict::table::{Column, Grid, GridRow};
 
 /// Which of the two estimates decides.
 const KEPT_PAIRS: &str = "kept pairs decide if at least 5 and half of all, otherwise all pairs";
@@ -360,7 +360,7 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::stats::{MIN_PAIRS, Percentile, compare_figure, fixtures, pair_runs};
-    use crate::summary::Measure;
+    use verdict::summary::Measure;
 
     fn row(isolation: Isolation, runs: usize, adds: &[Option<f64>]) -> IsolationCostRow {
         let side = |ns: f64| (0..runs).map(|repeat| fixtures::run(repeat, ns)).collect::<Vec<_>>();

@@ -17,10 +17,10 @@ use super::runs::{self, ExperimentRuns, too_few_repeats};
 use super::sweep::{self, condition_line};
 use super::{Answer, Endpoint, Experiment, KindEntry, ProtectionCost};
 use crate::stats::{ComparisonLine, MIN_PAIRS, correct_secondary};
-use crate::summary::StrategyCosts;
 use protocol::plan::{Isolation, Technique};
 use record::document::answer_json;
 use serde::{Deserialize, Serialize};
+use verdict::summary::StrategyCosts;
 
 /// The entry of `launcher bill`.
 pub const KIND: KindEntry = KindEntry {

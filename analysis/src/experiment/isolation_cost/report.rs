@@ -5,21 +5,21 @@ use super::headline::{
     CostColumns, LATENCIES, answer, cost_columns, headline, levels_of_headline, time_or_dash, verdicts,
 };
 use super::{IsolationCostRow, IsolationCosts, growth};
-use crate::chart::axis;
-use crate::chart::interval_plot::{self, IntervalRow};
-use crate::chart::svg::legend;
 use crate::experiment::ratio::{MARKS, format_ratio, interval_row, line_of};
 use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::{point_sections, report_frame};
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
 use crate::grouping::{distinct, grouped};
-use crate::report::strategy_costs;
 use crate::stats::Percentile;
-use crate::summary::{Measure, StrategyCosts};
-use crate::table::{Column, Grid, GridRow};
 use maud::{Markup, html};
 use protocol::plan::Isolation;
 use record::numbers::percent;
+use verdict::chart::axis;
+use verdict::chart::interval_plot::{self, IntervalRow};
+use verdict::chart::svg::legend;
+use verdict::report::strategy_costs;
+use verdict::summary::{Measure, StrategyCosts};
+use verdict::table::{Column, Grid, GridRow};
 
 /// A class for each level, in the order in which they appear.
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];

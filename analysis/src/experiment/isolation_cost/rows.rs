@@ -8,8 +8,8 @@ use crate::experiment::axis::CostRole;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::{Axis, AxisRecord, Endpoint, Kind};
 use crate::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
-use crate::summary::{Measure, StrategyCosts};
 use protocol::plan::{Isolation, Technique};
+use verdict::summary::{Measure, StrategyCosts};
 
 /// Builds a row for each isolation level and technique from the runs of an experiment, and the
 /// curves of what levels add along its conditions.

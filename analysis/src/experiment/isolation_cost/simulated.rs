@@ -7,8 +7,8 @@ use crate::fixture;
 use crate::stats::seeded_rng::SeededRng;
 use crate::stats::synthetic::{CoreMoves, DISTURBED, Machine, QUIET, moving_runs};
 use crate::stats::{RunOutline, Sample, Verdict, fixtures};
-use crate::summary::{Distribution, LevelSummary};
 use protocol::plan::Isolation;
+use verdict::summary::{Distribution, LevelSummary};
 
 /// Cores that never move, that move in one run in two, and in one run in eight.
 const MOVES: [CoreMoves; 3] = [[0.0, 1.0], [0.5, 0.5], [0.125, 0.875]];

@@ -2,11 +2,11 @@
 
 use super::figures::{Measured, PAIRS};
 use super::{Lab, LabCell, Speed, Wait};
-use crate::chart::axis::duration;
-use crate::chart::plot::{DataSeries, Plot, PlotAxis, SeriesKind, Unit};
 use crate::grouping::grouped;
 use maud::{Markup, html};
 use record::numbers::counted;
+use verdict::chart::axis::duration;
+use verdict::chart::plot::{DataSeries, Plot, PlotAxis, SeriesKind, Unit};
 
 const fn class(wait: Wait) -> &'static str {
     match wait {

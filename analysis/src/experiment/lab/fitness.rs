@@ -1,8 +1,8 @@
 //! Whether a lab's latencies may be quoted, by the rules of runs and of the board.
 
 use super::{Lab, LabCell, LabRun, Speed, Wait};
-use crate::fitness::{Fitness, preemption_reason, starved_reason};
 use crate::stats::median;
+use record::fitness::{Fitness, preemption_reason, starved_reason};
 
 /// Time of all runs of a cell below which the CPU share of its ends is not judged, in nanoseconds.
 const MIN_JUDGED_NS: u64 = 10_000_000;

@@ -12,13 +12,13 @@ pub use report::report;
 
 use super::order::ordered_rows;
 use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting};
-use crate::fitness::Fitness;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use protocol::plan::{Isolation, Technique};
 use record::document::{Document, DocumentError, SaveError, answer_json};
+use record::fitness::Fitness;
 use record::machine::Machine;
 use record::numbers::counted;
 use serde::{Deserialize, Serialize};

@@ -7,10 +7,10 @@ use super::tables::{against_busy, carrier_table, fairness, full_table};
 use super::{KIND, Lab, LabCell, Wait, charts};
 use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts};
 use crate::grouping::distinct;
-use crate::table::Grid;
 use maud::Markup;
 use protocol::plan::Isolation;
 use record::numbers::{counted, duration, plain};
+use verdict::table::Grid;
 
 const PARETO: &str = "Each dot is a queue and a way of waiting, at the p50 of the latency; its line goes up to the 99th percentile. Left is \
                       cheaper, down is quicker: the stepped line joins what no other beats in both. Of a slow side that works, its work is in \

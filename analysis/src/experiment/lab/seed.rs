@@ -3,8 +3,8 @@
 use super::against::{RUN_TIME, against, multiple};
 use super::figures::{Measured, PAIRS};
 use super::{Lab, Speed, Wait};
-use crate::table::{Grid, GridRow};
 use record::numbers::{count, duration, plain};
+use verdict::table::{Grid, GridRow};
 
 /// Techniques that stand for the seed's array, and for its linked list. The first of a lab counts.
 const ARRAYS: [&str; 2] = ["array-queue", "crossbeam-array-queue"];

@@ -5,8 +5,8 @@ use super::figures::{CellFigures, Measured, PAIRS};
 use super::{Lab, LabCell, LabRun, Wait};
 use crate::experiment::time_unit::TimeUnit;
 use crate::stats::Spread;
-use crate::table::{Column, Grid, GridRow};
 use record::numbers::{count, duration, plain};
+use verdict::table::{Column, Grid, GridRow};
 
 /// Returns the number of runs of a cell that were made at the same time; 0: each alone.
 fn side_by_side(cell: &LabCell) -> u32 {

@@ -2,14 +2,14 @@
 
 use super::picture::{self, SIZE, STYLE};
 use super::{Recovery, Survey, SurveyPart};
-use crate::chart::svg::{self, coordinate, line, text};
 use crate::experiment::ratio::{describe_verdict, line_of, ratio_cell};
 use crate::experiment::{Comparison, contain, disturb, isolation_cost};
 use crate::stats::{ComparisonLine, Percentile, Spread};
-use crate::table::grid::wrap;
 use maud::{Markup, html};
 use record::numbers::{count, counted, duration, plain};
 use record::units::human_bytes;
+use verdict::chart::svg::{self, coordinate, line, text};
+use verdict::table::grid::wrap;
 
 const WIDTH: usize = 80;
 const NAMES: usize = 13;

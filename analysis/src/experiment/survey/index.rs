@@ -3,11 +3,11 @@
 use super::card::machine_name;
 use super::picture::{self, SIZE, STYLE};
 use super::{Survey, SurveyPart};
-use crate::chart::svg::{self, coordinate, line, text};
-use crate::table::grid::wrap;
 use maud::{Markup, html};
 use record::escape::markdown;
 use std::fmt::Write;
+use verdict::chart::svg::{self, coordinate, line, text};
+use verdict::table::grid::wrap;
 
 /// The parts that are drawn, with the heads of their columns.
 const COLUMNS: [(SurveyPart, &str); 4] = [

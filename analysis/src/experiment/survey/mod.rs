@@ -13,9 +13,9 @@ use super::{
     Answer, Comparisons, Containments, Disturbances, Experiment, ExperimentState, Figures, IsolationCosts,
     Kind, KindEntry, Row, Setting,
 };
-use crate::fitness::Fitness;
 use crate::stats::Spread;
 use record::document::{Document, DocumentError, SaveError};
+use record::fitness::Fitness;
 use record::machine::Machine;
 use record::numbers::counted;
 use serde::de::DeserializeOwned;

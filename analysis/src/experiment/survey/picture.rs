@@ -3,11 +3,11 @@
 //! They have the same axes for every machine.
 
 use super::{Survey, SurveyPart};
-use crate::chart::scale::Scale;
-use crate::chart::svg::{coordinate, line, text};
 use crate::experiment::{Comparison, Disturbances, LevelCost, isolation_cost, ratio};
 use crate::stats::{ComparisonLine, Percentile, Verdict};
 use maud::{Markup, html};
+use verdict::chart::scale::Scale;
+use verdict::chart::svg::{coordinate, line, text};
 
 /// Width and height of a survey's small pictures, in SVG units.
 pub const SIZE: (f64, f64) = (232.0, 62.0);

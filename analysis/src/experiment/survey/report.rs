@@ -3,11 +3,11 @@
 use super::card::{answer, drawing, headline, machine_name, rows};
 use super::picture::STYLE;
 use super::{KIND, MachineCheck, PartRecord, Survey, SurveyPart};
-use crate::chart::svg::coordinate;
 use crate::experiment::{ALL, ExperimentReport, ReportSection, machine_facts};
-use crate::table::Grid;
 use maud::{Markup, PreEscaped, html};
 use record::numbers::{counted, duration};
+use verdict::chart::svg::coordinate;
+use verdict::table::Grid;
 
 /// Returns the report of a survey (`launcher survey`).
 pub fn report(survey: &Survey) -> ExperimentReport {

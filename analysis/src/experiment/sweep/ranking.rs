@@ -10,8 +10,8 @@ use crate::grouping::grouped;
 use crate::stats::{
     Evidence, Percentile, Ranking, RunOutline, Spread, compare_figure, format_ratio, pair_runs, rank,
 };
-use crate::summary::Measure;
 use record::numbers::duration;
+use verdict::summary::Measure;
 
 /// Ranks points of one condition by a percentile; `None` for fewer than two that have it.
 pub(super) fn rank_points<'a>(

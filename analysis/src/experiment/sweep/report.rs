@@ -10,10 +10,10 @@ use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, Kind, PAGE, ReportSection, machine_facts};
 use crate::stats::{Percentile, RunOutline, Spread, placement};
-use crate::summary::Measure;
-use crate::table::Grid;
 use record::numbers::{counted, duration, percent, plain};
 use record::units::{Count, Nanos};
+use verdict::summary::Measure;
+use verdict::table::Grid;
 
 /// Returns the report of a sweep, also of an incomplete one.
 pub fn report(sweep: &ExperimentRuns) -> ExperimentReport {

@@ -7,10 +7,10 @@ use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::time_unit::TimeUnit;
 use crate::grouping::grouped;
 use crate::stats::{Percentile, RunOutline, median, placement};
-use crate::summary::Measure;
-use crate::table::{Grid, GridRow};
 use record::numbers::{duration, percent, plain};
 use std::collections::BTreeMap;
+use verdict::summary::Measure;
+use verdict::table::{Grid, GridRow};
 
 /// Returns the tables of `rt_venue` at each percentile, stall-free as well if stalls are known.
 pub(super) fn latency_tables(record: &ExperimentRuns) -> Vec<Grid> {

@@ -3,7 +3,7 @@ use super::super::seeded_rng::SeededRng;
 use super::super::synthetic::normal;
 use super::super::{Percentile, RunOutline, compare_figure, pair_runs};
 use super::*;
-use crate::summary::Measure;
+use verdict::summary::Measure;
 
 fn side(repeats: usize, ns: f64, change: impl Fn(&mut RunOutline)) -> Vec<RunOutline> {
     let one = |repeat| {

@@ -1,7 +1,7 @@
 use super::super::fixtures::run;
 use super::super::{Percentile, RunOutline, Verdict, compare_figure, pair_runs};
 use super::*;
-use crate::summary::Measure;
+use verdict::summary::Measure;
 
 #[test]
 fn holm_corrects_in_order_of_p_values() {

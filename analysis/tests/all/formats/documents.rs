@@ -3,14 +3,15 @@
 
 use super::{before, golden, golden_file};
 use analysis::experiment::{Boards, Experiment, Lab};
-use analysis::summary::Summary;
-use analysis::tail::{NoiseSlice, Tail};
-use analysis::timeline::Timeline;
+use analysis::stats::RunOutline;
 use record::document::{Document, DocumentError, DocumentFault};
 use record::run::RunRecord;
 use std::fmt::Debug;
 use std::fs;
 use std::process::Command;
+use verdict::summary::Summary;
+use verdict::tail::{NoiseSlice, Tail};
+use verdict::timeline::Timeline;
 
 fn read<D: Document>(bytes: &[u8]) -> Result<D, DocumentError> {
     let folder = tempfile::tempdir().unwrap();
@@ -207,7 +208,7 @@ fn board_tables_and_page_match_document() {
     assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
     let folder = tempfile::tempdir().unwrap();
     boards.save(folder.path()).unwrap();
-    let page = analysis::html::render(folder.path()).unwrap();
+    let page = verdict::html::render(folder.path()).unwrap();
     for word in ["data-torn=\"2\"", "\"name\":\"write\"", "a problem", "from due"] {
         assert!(page.contains(word), "{word}");
     }
@@ -228,4 +229,11 @@ fn inconsistent_documents_are_damaged() {
     for error in [run, timeline, tail] {
         assert!(error.fault == DocumentFault::Content, "{error:?}");
     }
+}
+
+#[test]
+fn outline_keeps_unfired_faults() {
+    let mut summary = golden::<Summary>();
+    summary.unfired_faults = vec!["kill of strategy 1: it had ended".into()];
+    assert_eq!(RunOutline::from_summary(&summary).unfired_faults, summary.unfired_faults);
 }

@@ -7,11 +7,11 @@ use super::run_page::check_figures;
 use crate::common::evaluated;
 use crate::fixture::killing::StrategyDeath;
 use crate::fixture::{Fixture, START, Shape};
-use analysis::report::units::duration_or_dash;
-use analysis::summary::{IncidentSummary, Summary, worst};
 use protocol::index::StrategyIndex;
 use protocol::stamps::Point;
 use protocol::supervision::ProtocolViolation;
+use verdict::report::units::duration_or_dash;
+use verdict::summary::{IncidentSummary, Summary, worst};
 
 fn name(incident: &IncidentSummary) -> String {
     match incident.epoch {

@@ -4,10 +4,10 @@
 use super::dom::{elements, having};
 use super::fixtures::tailed;
 use crate::common::evaluated;
-use analysis::html::order_path;
-use analysis::summary::Summary;
 use record::document::Document;
 use std::path::Path;
+use verdict::html::order_path;
+use verdict::summary::Summary;
 
 /// Returns the XML fault of a text: mismatched tags, unquoted attributes, or unescaped characters.
 fn malformed(xml: &str) -> Option<String> {

@@ -4,12 +4,12 @@ use super::dom::{Element, check_alone, elements, having, numbers, plot, plots, s
 use super::fixtures::{page, tailed};
 use crate::common::evaluated;
 use crate::fixture::{Fixture, Shape};
-use analysis::report::units::{counted, duration};
-use analysis::summary::{Measure, Summary};
-use analysis::timeline::Timeline;
 use base64::Engine as _;
 use protocol::flow::Stage;
 use tempfile::TempDir;
+use verdict::report::units::{counted, duration};
+use verdict::summary::{Measure, Summary};
+use verdict::timeline::Timeline;
 
 fn named(name: &str) -> Measure {
     Measure::ALL.into_iter().find(|measure| measure.name() == name).unwrap()

@@ -10,11 +10,11 @@ use analysis::experiment::{
     Kind, RateStep, Reference, Row, SearchLimits, Setting, isolation_cost, ordered_rows,
 };
 use analysis::stats::{ComparisonLine, Difference, Estimate, Percentile, RunOutline, Verdict};
-use analysis::summary::Distribution;
 use protocol::plan::{Isolation, Technique};
 use record::document::Document;
 use serde_json::Value;
 use tempfile::TempDir;
+use verdict::summary::Distribution;
 
 /// Returns the outline of a run with these settings, with some noise. The second repeat is not fit.
 fn outline(values: &[(Axis, &str)], repeat: u32) -> RunOutline {

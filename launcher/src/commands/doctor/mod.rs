@@ -7,16 +7,16 @@ mod quiet;
 mod shared;
 
 use crate::cli::DoctorFlags;
-use crate::config::Settings;
-use crate::host::{self, Machine, System};
-use crate::output;
-use crate::planner;
 use crate::runtime::active::ActiveRun;
 use crate::runtime::container::{self, cgroups};
 use analysis::experiment::{CheckState, MachineCheck as Check};
 use anyhow::Result;
+use planner;
+use planner::config::Settings;
+use planner::host::{self, Machine, System};
 use protocol::plan::Plan;
 use record::cpu_list;
+use record::screen;
 use record::units::human_bytes;
 use std::io::Write;
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ const fn state_name(state: CheckState) -> &'static str {
 
 pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     let checks = check_here();
-    writeln!(output::stdout(), "{}", if flags.json { json(&checks) } else { table(&checks) })?;
+    writeln!(screen::stdout(), "{}", if flags.json { json(&checks) } else { table(&checks) })?;
     Ok(if worst(&checks) < CheckState::Bad { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -39,13 +39,13 @@ pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
 pub fn check_here() -> Vec<Check> {
     let (no_container, unlimited) = (container::missing(false), cgroups::unlimited_text(host::root()));
     let system = System { no_container, unlimited, ..System::read() };
-    check(&crate::host::machine(), &system, &ActiveRun::all())
+    check(&planner::host::machine(), &system, &ActiveRun::all())
 }
 
 /// Returns why the machine is unfit for latency figures just now: what lab and board save with
 /// their figures. What it is by nature they judge themselves.
 pub fn unfit_here() -> Vec<String> {
-    unfit(&crate::host::machine(), &System::read(), &ActiveRun::all())
+    unfit(&planner::host::machine(), &System::read(), &ActiveRun::all())
 }
 
 fn unfit(machine: &Machine, system: &System, active_runs: &[ActiveRun]) -> Vec<String> {
@@ -290,8 +290,8 @@ fn swap(system: &System) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake;
     use insta::assert_snapshot;
+    use planner::host::fake;
     use proptest::prelude::*;
 
     fn checked(tree: &fake::FakeHost) -> Vec<Check> {

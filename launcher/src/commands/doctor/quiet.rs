@@ -1,7 +1,7 @@
 //! Doctor checks of isolation: real-time priority, isolated cores, kernel tracers.
 
 use super::{Check, note, ok};
-use crate::host::{Machine, RealTime, System};
+use planner::host::{Machine, RealTime, System};
 use record::cpu_list;
 
 const USUAL_PRIORITY: u8 = 50;

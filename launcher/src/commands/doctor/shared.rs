@@ -1,8 +1,8 @@
 //! Doctor checks of shared resources: load, other runs, user limits, `/dev/shm`.
 
 use super::{Check, bad, note, ok};
-use crate::host::{Machine, System};
 use crate::runtime::active::ActiveRun;
+use planner::host::{Machine, System};
 use protocol::plan::Plan;
 use record::units::human_bytes;
 use std::collections::BTreeSet;
@@ -77,7 +77,7 @@ pub fn limits(system: &System, plan: Option<&Plan>) -> Check {
         describe_limit("-u", limits.processes)
     );
     let is_too_low = |limit: Option<u64>, needed: u64| limit.is_some_and(|limit| limit < needed);
-    let files = plan.map_or(0, crate::planner::descriptors_needed);
+    let files = plan.map_or(0, planner::descriptors_needed);
     // Each process and thread counts, with the launcher, its reaper and the saving thread.
     let tasks = plan.map_or(0, |plan| (plan.processes.len() + plan.threads.len()) as u64 + 3);
     if is_too_low(limits.files, files) {
@@ -98,7 +98,7 @@ pub fn limits(system: &System, plan: Option<&Plan>) -> Check {
 mod tests {
     use super::super::CheckState::{Bad, Note, Ok as Fine};
     use super::*;
-    use crate::host::{Limits, Mount, fake};
+    use planner::host::{Limits, Mount, fake};
 
     #[test]
     fn a_busy_machine_is_not_fit() {

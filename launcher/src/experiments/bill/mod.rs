@@ -17,8 +17,6 @@ use super::presets::{PRESET_REPEATS, SweepPreset};
 use super::publish::publish;
 use super::record::{self, new_record};
 use super::{ExperimentFlags, measure_experiment, usage};
-use crate::config::{Common, UsageError};
-use crate::host::Machine;
 use crate::saved_results::folder_of;
 use ::record::document::Document;
 use ::record::units::{Count, Nanos};
@@ -27,6 +25,8 @@ use analysis::experiment::{Answer, Axis, Containments, Experiment, Kind, Setting
 use analysis::stats::{MIN_PAIRS, Margin};
 use anyhow::{Error, Result};
 use clap::Args;
+use planner::config::{Common, UsageError};
+use planner::host::Machine;
 use protocol::plan::{Isolation, IsolationLevels, Technique};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -67,7 +67,7 @@ pub fn run(flags: &BillFlags) -> Result<ExitCode> {
     // Read first: a folder that is none is found out before anything is measured.
     let contained = flags.contain.as_deref().map(contained).transpose()?;
     if flags.dry_run {
-        return dry_run(&flags.plan(crate::host::machine())?);
+        return dry_run(&flags.plan(planner::host::machine())?);
     }
     let (mut record, folder) = match &flags.folder {
         Some(folder) => {
@@ -227,8 +227,8 @@ fn bill_of(record: &mut Experiment, contained: Option<&Containments>) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake;
     use clap::Parser;
+    use planner::host::fake;
 
     #[derive(Parser)]
     struct TestCommandLine {

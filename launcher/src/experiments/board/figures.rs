@@ -7,7 +7,6 @@ use crate::experiments::benchmark::{BenchmarkRun, EndResults};
 use analysis::experiment::{
     BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardUsage, BoardWriter, board,
 };
-use analysis::summary::figures::MeasureSeries;
 use protocol::index::StrategyIndex;
 use protocol::labels::{ReaderCounter, WriterCounter};
 use protocol::plan::{BoardWork, Plan};
@@ -16,6 +15,7 @@ use protocol::status::StatusField;
 use record::run::{RoleRestart, RunOutcome};
 use roles::board::histograms::BoardMeasure;
 use std::slice;
+use verdict::summary::figures::MeasureSeries;
 
 /// Computes the results of one combination of settings from its processes' counters and histograms.
 pub fn case(

@@ -3,13 +3,13 @@
 use super::healthy::{self, HealthyLimits};
 use super::mode::WriteLoad;
 use super::nodes::BoardNodes;
-use crate::config::value::named;
-use crate::config::{Choice, CoreList, UsageError};
 use crate::experiments::benchmark::check_cores;
 use crate::experiments::presets::{BoardPreset, seed_board};
-use crate::host::Machine;
 use analysis::experiment::BoardWarnings;
 use clap::Args;
+use planner::config::value::named;
+use planner::config::{Choice, CoreList, UsageError};
+use planner::host::Machine;
 use protocol::plan::{BoardWork, Isolation, ReaderWaiting};
 use record::units::{Count, Nanos};
 use shm::board::BoardShape;

@@ -1,9 +1,9 @@
 //! Reads histograms that a board's writer or reader has in shared memory.
 
-use analysis::summary::figures::MeasureSeries;
 use protocol::shared_histogram::{BUCKETS, MAX_WORD, MIN_WORD, Resolution, SUM};
 use shm::memory::ReadOnlyWords;
 use shm::sync::Ordering;
+use verdict::summary::figures::MeasureSeries;
 
 /// Adds a histogram of an agent to a measure. The memory may hold anything: a misbehaving process
 /// gets wrong figures, and nothing worse.
@@ -23,10 +23,10 @@ pub(super) fn record_histogram(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::summary::Distribution;
     use proptest::prelude::*;
     use protocol::shared_histogram::SharedHistogram;
     use shm::memory::Region;
+    use verdict::summary::Distribution;
 
     fn figures(parts: &[&[u64]], ns_per_tick: f64) -> Distribution {
         let mut series = MeasureSeries::default();

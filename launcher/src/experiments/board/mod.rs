@@ -45,7 +45,7 @@ const NOTES: [&str; 5] = [
 /// draws. `unfit` returns why the machine is unfit for latency figures just now.
 pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<ExitCode> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    let machine = crate::host::machine();
+    let machine = planner::host::machine();
     let cells = flags.cells()?;
     let cores: Vec<Vec<u32>> =
         cells.iter().map(|cell| flags.cores(cell.nodes, &machine)).collect::<Result<_, _>>()?;

@@ -1,6 +1,6 @@
 //! The write load of the board benchmark: when each write is due.
 
-use crate::config::UsageError;
+use planner::config::UsageError;
 use protocol::index::StrategyIndex;
 use record::units::Count;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The NUMA nodes of writer and readers: `0:1` is the writer on the first node, the readers on the
 //! second.
 
-use crate::config::UsageError;
+use planner::config::UsageError;
 use record::cpu_list;
 use std::fmt;
 use std::str::FromStr;
@@ -74,7 +74,7 @@ fn existing(nodes: &[Vec<u32>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{Machine, fake};
+    use planner::host::{Machine, fake};
 
     fn nodes(text: &str) -> BoardNodes {
         text.parse().unwrap()

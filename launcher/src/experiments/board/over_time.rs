@@ -3,8 +3,6 @@
 use super::histogram::record_histogram;
 use crate::experiments::benchmark::{BenchmarkRun, EndResults};
 use analysis::experiment::{BoardSlice, ThreadLatencies, latency_csv};
-use analysis::summary::Distribution;
-use analysis::summary::figures::MeasureSeries;
 use anyhow::Result;
 use protocol::benchmark::BOARD_SLICES;
 use protocol::plan::BoardWork;
@@ -13,6 +11,8 @@ use record::document::write_atomically;
 use roles::board::histograms::BoardMeasure;
 use std::path::Path;
 use std::slice;
+use verdict::summary::Distribution;
+use verdict::summary::figures::MeasureSeries;
 
 /// The measures of the writer that have a histogram for each slice.
 const OF_WRITER: [(&str, BoardMeasure); 2] =

@@ -1,9 +1,9 @@
 //! `--fail-if-slower 5%`: a comparison as a gate for CI, by its exit code.
 
-use crate::config::{Slower, Undecided};
 use analysis::experiment::Comparisons;
 use analysis::stats::{Difference, Verdict};
 use anyhow::{Result, ensure};
+use planner::config::{Slower, Undecided};
 
 /// Checks that no comparison exceeds the allowed slowdown. What counts is the endpoint: a
 /// percentile that is slower by its 95 % interval, and by more than the share. A first percentile

@@ -4,11 +4,11 @@ use crate::experiments::record::read;
 use crate::experiments::usage;
 use analysis::experiment::{Axis, Experiment, ExperimentRuns, Kind};
 use analysis::stats::RunOutline;
-use analysis::summary::Summary;
 use anyhow::{Context, Result, ensure};
 use record::document::Document;
 use std::fs;
 use std::path::Path;
+use verdict::summary::Summary;
 
 /// The saved runs of one combination of settings.
 #[derive(Clone, Debug, PartialEq)]

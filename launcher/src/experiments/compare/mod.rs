@@ -15,20 +15,20 @@ use super::points::{Candidate, lay_out_sides};
 use super::publish::{print, publish};
 use super::record::{new_record, read};
 use super::{ExperimentFlags, measure_experiment, usage};
-use crate::config::{RunFlags, Slower, Undecided, UsageError};
-use crate::host::Machine;
 use crate::saved_results::folder_of;
 use analysis::experiment::{
     Answer, ComparedSettings, Comparison, Comparisons, Endpoint, Experiment, ExperimentRuns, Kind, compare,
 };
 use analysis::stats::Margin;
-use analysis::summary::Summary;
 use anyhow::Result;
 use clap::Args;
 use load::{SettingRuns, format_setting, group, load};
+use planner::config::{RunFlags, Slower, Undecided, UsageError};
+use planner::host::Machine;
 use record::document::Document;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use verdict::summary::Summary;
 
 pub use gate::pass;
 pub(super) use selector::SideSelector;
@@ -74,7 +74,7 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     let folders: Vec<PathBuf> = flags.folders.iter().map(|name| folder_of(name)).collect::<Result<_>>()?;
     let mut code = ExitCode::SUCCESS;
     if flags.dry_run {
-        return dry_run(&flags.plan(crate::host::machine())?);
+        return dry_run(&flags.plan(planner::host::machine())?);
     }
     let comparisons = match (&folders[..], &a, &b) {
         ([], Some(_), Some(_)) => {
@@ -272,8 +272,8 @@ fn why_incomparable(comparison: &Comparison) -> Option<(Remedy, String)> {
 mod tests {
     use super::super::forecast::warnings;
     use super::*;
-    use crate::host::fake;
     use clap::Parser;
+    use planner::host::fake;
 
     #[derive(Parser)]
     struct TestCommandLine {

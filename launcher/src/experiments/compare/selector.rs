@@ -2,9 +2,9 @@
 //! measure.
 
 use super::load::SettingRuns;
-use crate::config::{Settings, UsageError, nearest};
 use crate::experiments::flags::{AxisValue, read_value};
 use analysis::experiment::Axis;
+use planner::config::{Settings, UsageError, nearest};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SideSelector {

@@ -1,8 +1,8 @@
 //! The containment matrix: the faults to inject, the techniques and the isolation levels.
 
-use crate::config::value::SettingValue;
-use crate::config::{FaultSpec, Faults, Settings};
-use crate::planner;
+use planner;
+use planner::config::value::SettingValue;
+use planner::config::{FaultSpec, Faults, Settings};
 use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::plan::{
     ExchangePlacement, FaultKind, FaultTarget, FaultTime, Isolation, IsolationLevels, Journaling, OnDeath,

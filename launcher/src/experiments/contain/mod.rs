@@ -14,9 +14,6 @@ use super::flags::{SweepRequest, SweptSettings};
 use super::points::new_point;
 use super::record::new_record;
 use super::{ExperimentFlags, measure_and_publish, usage};
-use crate::config::{Common, Settings, UsageError};
-use crate::host::Machine;
-use crate::planner;
 use crate::runtime::run::FinishedRun;
 use analysis::experiment::axis::CostRole;
 use analysis::experiment::{
@@ -28,6 +25,9 @@ use matrix::{
     ContainCase, carries_programs, case_of, choose_victim, contain_cases, cross_process_techniques,
     has_program, settings,
 };
+use planner;
+use planner::config::{Common, Settings, UsageError};
+use planner::host::Machine;
 use protocol::plan::{Isolation, IsolationLevels, Technique};
 pub(super) use rows::row;
 use rows::{role_row, venue_row};
@@ -53,7 +53,7 @@ pub struct ContainFlags {
 /// Runs every combination of fault, technique and isolation level that the flags select.
 pub fn run(flags: &ContainFlags) -> Result<ExitCode> {
     if flags.dry_run {
-        return dry_run(&flags.plan(crate::host::machine())?);
+        return dry_run(&flags.plan(planner::host::machine())?);
     }
     let (record, folder) = flags.begin()?;
     measure_and_publish(record, &folder, &flags.common)
@@ -157,9 +157,9 @@ pub(super) fn add_cost(record: &mut Experiment) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake;
     use analysis::experiment::ExperimentRuns;
     use clap::Parser;
+    use planner::host::fake;
 
     #[derive(Parser)]
     struct TestCommandLine {

@@ -3,10 +3,10 @@
 use super::matrix::ContainCase;
 use analysis::experiment::contain::{MIN_WAIT_NS, WAIT_FACTOR};
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
-use analysis::summary::{CUT_SHORT, Distribution, RoleRestartSummary, Summary};
 use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Role};
 use record::run::{Outage, RestartSteps, RunOutcome};
+use verdict::summary::{CUT_SHORT, Distribution, RoleRestartSummary, Summary};
 
 /// The end of a strategy that exhausted shared resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

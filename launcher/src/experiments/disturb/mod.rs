@@ -12,17 +12,16 @@ use super::flags::{SweepRequest, SweptSettings};
 use super::points::{check, new_point};
 use super::record::new_record;
 use super::{ExperimentFlags, measure_and_publish, usage};
-use crate::config::value::SettingValue;
-use crate::config::{Common, FaultSpec, Faults, Settings, UsageError};
-use crate::host::Machine;
 use analysis::experiment::axis::CostRole;
 use analysis::experiment::{
     Contained, DISTURBANCE_MARGIN, DisturbanceDone, EngineGaps, Experiment, Kind, Setting,
 };
 use analysis::stats::Margin;
-use analysis::summary::{Summary, ThreadSummary};
 use anyhow::Result;
 use clap::Args;
+use planner::config::value::SettingValue;
+use planner::config::{Common, FaultSpec, Faults, Settings, UsageError};
+use planner::host::Machine;
 use protocol::index::StrategyIndex;
 use protocol::labels::{Counter, StrategyCounter};
 use protocol::plan::{
@@ -33,6 +32,7 @@ use record::units::{Count, Nanos};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use verdict::summary::{Summary, ThreadSummary};
 
 /// The strategy that disturbs, of three.
 const DISTURBING: u16 = 1;
@@ -61,7 +61,7 @@ pub struct DisturbFlags {
 /// Runs every combination of disturbance, technique and isolation level that the flags select.
 pub fn run(flags: &DisturbFlags) -> Result<ExitCode> {
     if flags.dry_run {
-        return dry_run(&flags.plan(crate::host::machine())?);
+        return dry_run(&flags.plan(planner::host::machine())?);
     }
     let (record, folder) = flags.begin()?;
     measure_and_publish(record, &folder, &flags.common)
@@ -241,8 +241,8 @@ pub(super) fn done(settings: &Settings, summary: &Summary) -> DisturbanceDone {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake;
     use clap::Parser;
+    use planner::host::fake;
 
     #[derive(Parser)]
     struct TestCommandLine {

@@ -1,12 +1,12 @@
 //! The flags of `launcher lab`, and the cells that they select.
 
-use crate::config::value::{named, named_values};
-use crate::config::{CoreList, UsageError};
 use crate::experiments::benchmark::check_cores;
-use crate::host::Machine;
-use crate::planner;
 use analysis::experiment::{Lab, LabCell, Speed, Wait};
 use clap::Args;
+use planner;
+use planner::config::value::{named, one_of};
+use planner::config::{CoreList, UsageError};
+use planner::host::Machine;
 use protocol::plan::{EventCost, Isolation, QueueWork, Technique};
 use record::units::{Count, Nanos};
 use shm::ring::LinkSpec;
@@ -23,8 +23,6 @@ const SEED_FAST: (u64, u64) = (100_000, 300);
 /// Events and runs of the seed's table where an end is slow.
 const SEED_SLOW: (u64, u64) = (10_000, 10);
 
-named_values!(Speed, Wait);
-
 /// The command-line flags of `launcher lab`. With lists of values each combination is a cell.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct LabFlags {
@@ -35,13 +33,13 @@ pub struct LabFlags {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = named::<Isolation>(), help_heading = "Grid")]
     pub isolation: Vec<Isolation>,
     /// How an end waits that cannot go on [default: all four]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = named::<Wait>(), help_heading = "Grid")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = one_of(Wait::ALL, Wait::name), help_heading = "Grid")]
     pub wait: Vec<Wait>,
     /// How fast producers are [default: both]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = named::<Speed>(), help_heading = "Grid")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = one_of(Speed::ALL, Speed::name), help_heading = "Grid")]
     pub producer: Vec<Speed>,
     /// How fast consumers are [default: both]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = named::<Speed>(), help_heading = "Grid")]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = one_of(Speed::ALL, Speed::name), help_heading = "Grid")]
     pub consumer: Vec<Speed>,
     /// How many producers [default: 1]
     #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "Grid")]

@@ -4,10 +4,10 @@ use super::side_by_side;
 use crate::experiments::benchmark::{Benchmark, BenchmarkClock, BenchmarkRun, EndResults};
 use crate::experiments::measure::{MeasureEnd, discard_unstarted};
 use crate::experiments::progress::SweepProgress;
-use crate::output::program;
 use crate::runtime::prepare::Interruption;
 use crate::runtime::signals::{Signals, is_end_requested};
 use crate::runtime::stages::Interrupted;
+use ::record::screen::program;
 use analysis::experiment::{
     Experiment, Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram,
 };
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn rounds_cover_every_cell_and_rotate_the_first() {
-        let machine = crate::host::Machine { cores_allowed: vec![0, 1], ..Default::default() };
+        let machine = planner::host::Machine { cores_allowed: vec![0, 1], ..Default::default() };
         let flags = LabFlags { runs: Some(Count(3)), ..LabFlags::default() };
         let mut lab = flags.lab(machine).unwrap();
         let cells = lab.cells.len();

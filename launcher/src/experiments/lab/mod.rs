@@ -14,11 +14,11 @@ use super::measure::MeasureEnd;
 use super::progress::SweepProgress;
 use super::publish::{exit_code, save_and_print};
 use crate::experiments::benchmark;
-use crate::output::program;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::folder;
 use crate::runtime::signals::Signals;
 use crate::saved_results;
+use ::record::screen::program;
 use analysis::experiment::Lab;
 use anyhow::{Context, Error, Result, bail};
 use indicatif::HumanDuration;
@@ -32,7 +32,7 @@ use std::time::Duration;
 /// Runs `launcher lab`: measures each queue with each way of waiting, saves, prints and draws.
 /// `unfit` returns why the machine is unfit for latency figures just now.
 pub fn run(flags: &LabFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<ExitCode> {
-    let machine = crate::host::machine();
+    let machine = planner::host::machine();
     let resumed_folder = flags.resume.as_deref().map(saved_results::folder_of).transpose()?;
     let mut lab = match &resumed_folder {
         Some(folder) => resumed(flags, folder)?,
@@ -66,7 +66,7 @@ pub fn run(flags: &LabFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Exit
 fn resumed(flags: &LabFlags, folder: &Path) -> Result<Lab> {
     let others = LabFlags { resume: flags.resume.clone(), json: flags.json, ..LabFlags::default() };
     if *flags != others {
-        bail!(crate::config::UsageError(
+        bail!(planner::config::UsageError(
             "--resume goes on with what the lab began with: no other flag but --json".into()
         ));
     }

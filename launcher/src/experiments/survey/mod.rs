@@ -9,25 +9,25 @@ mod parts;
 
 use super::progress::progress_line;
 use super::usage;
-use crate::host::Machine;
-use crate::output::{complain, stdout};
 use crate::runtime::folder;
 use crate::runtime::signals::{self, Signals};
 use crate::saved_results::RUNS;
+use ::record::screen::{complain, stdout};
 use analysis::experiment::survey::{survey_index, svg_card, text_card};
 use analysis::experiment::{MachineCheck, PartRecord, Survey, SurveyPart, rows_csv};
-use analysis::fitness::Fitness;
-use analysis::html;
 use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::ProgressBar;
+use planner::host::Machine;
 use record::document::write_atomically;
+use record::fitness::Fitness;
 use record::numbers::counted;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
+use verdict::html;
 
 /// The documents of a survey: this version's and that of earlier ones.
 const SURVEY_FILES: [&str; 2] = ["experiment.json", "survey.json"];
@@ -86,7 +86,7 @@ pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Re
     }
     let began = Instant::now();
     let minutes = if flags.quick { 1 } else { flags.minutes };
-    let machine = crate::host::machine();
+    let machine = planner::host::machine();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let survey = new_survey(minutes, &machine, check());
     let folder = folder::create_result_folder(&flags.out, &survey.started, "survey")?.canonicalize()?;
@@ -178,7 +178,10 @@ fn finish(survey: &Survey, folder: &Path) -> Result<ExitCode> {
     let experiment = survey.experiment();
     let answer = experiment.answer(folder)?;
     write_atomically(&folder.join("rows.csv"), &rows_csv(&experiment)?)?;
-    write_atomically(&folder.join(html::HTML_FILE), html::experiment_page(&answer.report).as_bytes())?;
+    write_atomically(
+        &folder.join(html::HTML_FILE),
+        analysis::html::experiment_page(&answer.report).as_bytes(),
+    )?;
     writeln!(stdout(), "{}\nSaved in {}", text_card(survey), folder.display())?;
     if survey.complete && !has_results(survey) {
         let why = survey.parts.iter().find_map(|part| part.shortfall.clone());
@@ -253,8 +256,8 @@ fn time_until_end(part: SurveyPart, minutes: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake;
     use analysis::experiment::Recovery;
+    use planner::host::fake;
 
     #[test]
     fn survey_without_results_fails() {

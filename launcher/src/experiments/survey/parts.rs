@@ -2,7 +2,6 @@
 //! time.
 
 use super::SurveyRun;
-use crate::config::RunFlags;
 use crate::experiments::bill::BillFlags;
 use crate::experiments::compare::{self, CompareFlags, SideSelector};
 use crate::experiments::contain::ContainFlags;
@@ -12,23 +11,24 @@ use crate::experiments::measure::{MeasureEnd, discard_logs};
 use crate::experiments::publish;
 use crate::experiments::sweep::SweepFlags;
 use crate::experiments::{ExperimentFlags, contain};
-use crate::host::Machine;
-use crate::planner;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::run::{self, Interrupted, Interruption, Presentation};
 use analysis::experiment::{
     Comparisons, Containments, Disturbances, Experiment, ExperimentRuns, IsolationCosts, Recovery,
 };
 use analysis::stats::MIN_PAIRS;
-use analysis::summary::{Measure, Summary};
 use anyhow::{Context, Error, Result, bail};
 use clap::Args;
+use planner;
+use planner::config::RunFlags;
+use planner::host::Machine;
 use record::document::Document;
 use record::run::RunOutcome;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use system::sandbox;
+use verdict::summary::{Measure, Summary};
 
 /// The repeats that are asked for; the time decides how many are made.
 const REPEATS: u32 = 40;
@@ -258,8 +258,8 @@ fn is_shown(measure: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Choice;
-    use crate::host::fake;
+    use planner::config::Choice;
+    use planner::host::fake;
     use protocol::plan::Threading;
 
     #[test]

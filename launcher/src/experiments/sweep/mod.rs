@@ -10,14 +10,14 @@ use super::points::{check, lay_out};
 use super::presets::SweepPreset;
 use super::record::{create, new_record, resume};
 use super::{ExperimentFlags, measure_and_publish, usage};
-use crate::config::{Arrivals, Common, Settings};
-use crate::host::Machine;
-use crate::planner::Input;
 use crate::saved_results::folder_of;
 use analysis::experiment::{Axis, Experiment, Kind, SearchLimits};
 use anyhow::Result;
 use clap::Args;
 use planned::{PlannedFlags, planned};
+use planner::Input;
+use planner::config::{Arrivals, Common, Settings};
+use planner::host::Machine;
 use record::units::{Count, Nanos};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -61,7 +61,7 @@ pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
     if let Some(folder) = &flags.planned.folder {
         return planned(flags, folder);
     }
-    let machine = crate::host::machine();
+    let machine = planner::host::machine();
     let (record, folder) = match &flags.resume {
         Some(folder) => {
             if let Some(flag) = first_given_flag(flags) {

@@ -10,29 +10,29 @@
 //! A run is in `runs` as a whole or not at all.
 
 use super::{SweepFlags, first_given_flag};
-use crate::config::{CONFIG_FILE, Common, Settings};
 use crate::experiments::launch::with_maker;
 use crate::experiments::measure::{MeasureEnd, RunMaker, discard_logs, settings_of};
 use crate::experiments::publish::publish;
 use crate::experiments::record;
 use crate::experiments::{ExperimentFlags, usage};
-use crate::output::{self, complain};
 use crate::runtime::run::Interrupted;
 use ::record::document::Document;
 use ::record::numbers::counted;
 use ::record::run::RunOutcome;
+use ::record::screen::{self, complain};
 use analysis::experiment::{Experiment, ExperimentState, Figures, Row, turns};
 use analysis::stats::placement::hosts;
 use analysis::stats::{MachineKey, RunOutline};
-use analysis::summary::Summary;
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use planner::config::{CONFIG_FILE, Common, Settings};
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::SystemTime;
+use verdict::summary::Summary;
 
 /// The folder of runs in the making, in one of its own for each: `HOST-PID-NANOS`.
 const IN_PROGRESS: &str = "making";
@@ -115,7 +115,7 @@ fn plan(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
     let plan = Experiment {
         is_shared: true,
         state: ExperimentState::Interrupted,
-        ..flags.plan(crate::host::machine())?
+        ..flags.plan(planner::host::machine())?
     };
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {name}"))?;
     plan.save(folder)?;
@@ -126,7 +126,7 @@ fn plan(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
     complain(&format!("A command for each turn follows; then launcher sweep --join {name} gathers them"));
     let launcher = std::env::current_exe().context("cannot tell where this program is")?;
     let (launcher, folder) = (shell_quoted(&launcher), shell_quoted(&folder.canonicalize()?));
-    let mut out = output::stdout();
+    let mut out = screen::stdout();
     for turn in 0..turns {
         writeln!(out, "{launcher} sweep --run turn:{turn} {folder}")?;
     }
@@ -228,7 +228,7 @@ impl PlannedSweep {
             let (entry, is_mine) = self.one(number, make)?;
             let (name, outline) = (self.name(number), &entry.outline);
             let was = if is_mine { "made" } else { "had been made" };
-            writeln!(output::stdout(), "{name}: {was} on {}", outline.machine.hostname)?;
+            writeln!(screen::stdout(), "{name}: {was} on {}", outline.machine.hostname)?;
             if !outline.is_usable() {
                 let why = outline.reasons.first().map_or("no reason given", String::as_str);
                 complain(&format!("error: {name} failed: {why}"));
@@ -246,7 +246,7 @@ impl PlannedSweep {
             return Ok((entry, false));
         }
         let nanos = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let host = crate::host::machine().hostname;
+        let host = planner::host::machine().hostname;
         let host: String = host.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let draft = self.folder.join(IN_PROGRESS).join(format!("{host}-{}-{nanos}", std::process::id()));
         let is_mine = self.within(&draft, number, make);

@@ -1,6 +1,5 @@
 //! Sweeps with made-up runs: order, seeds, saving, going on, failing; and what their tables say.
 
-use crate::config::{Common, Settings};
 use crate::experiments::busy::{self, Load};
 use crate::experiments::flags::{SweepRequest, read_values};
 use crate::experiments::measure::{MeasureEnd, MeasuredRun, RunMaker, measure, measure_unless, shorten};
@@ -8,20 +7,21 @@ use crate::experiments::points;
 use crate::experiments::progress::SweepProgress;
 use crate::experiments::record::{new_record, read};
 use crate::experiments::search::search;
-use crate::host::fake;
 use crate::runtime::run::Interrupted;
 use analysis::experiment::{
     ALL, Axis, Experiment, ExperimentRuns, ExperimentState, Figures, Kind, RateSearch, SearchLimits, Setting,
     sweep,
 };
-use analysis::report::grid::Grid;
 use analysis::stats::fixtures;
 use anyhow::{Result, anyhow};
+use planner::config::{Common, Settings};
+use planner::host::fake;
 use record::document::Document;
 use record::run::RunOutcome;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
+use verdict::report::grid::Grid;
 
 /// What most of these sweeps vary.
 const LEVELS: [(Axis, &str); 1] = [(Axis::Isolation, "thread,process")];

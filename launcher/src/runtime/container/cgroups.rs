@@ -10,10 +10,10 @@
 //! The launcher locks the directories of its groups. A launcher in another PID namespace with its
 //! own `/dev/shm` sees no other sign of the run, and must not take the groups for a dead one's.
 
-use crate::host::cgroups::{self, CgroupHierarchy};
 use crate::runtime::run_id::RunId;
 use anyhow::{Context, Result};
 use nix::unistd::{AccessFlags, access, geteuid};
+use planner::host::cgroups::{self, CgroupHierarchy};
 use protocol::plan::{LimitKeeper, Plan, ProcessPlan, ResourceLimit, StrategyResources};
 use record::cpu_list;
 use std::collections::{BTreeMap, BTreeSet};
@@ -283,8 +283,8 @@ pub fn remove_all(root: &Path, run: &str, patience: Duration) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::fake;
-    use crate::planner::tests::planned;
+    use planner::fixtures::planned;
+    use planner::host::fake;
 
     const RUN: &str = "20261120-142421123-1-2147483632";
 

@@ -16,8 +16,8 @@ mod shim;
 
 pub use shim::role;
 
-use crate::host;
 use anyhow::{Context, Result, anyhow, bail};
+use planner::host;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};

@@ -16,8 +16,8 @@
 //! is trusted. What this cannot exclude: a strategy at `process` that has a service of its own user
 //! start the tracer for it.
 
-use crate::host;
 use nix::sys::prctl;
+use planner::host;
 use std::fmt;
 use std::fs;
 use std::path::Path;

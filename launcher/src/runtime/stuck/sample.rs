@@ -2,8 +2,8 @@
 //! machine. They go into the incident and decide nothing.
 
 use super::CpuAccount;
-use crate::host;
-use crate::host::cgroups::cpu_cgroup;
+use planner::host;
+use planner::host::cgroups::cpu_cgroup;
 use record::cpu_shortage::CpuShortage;
 use std::path::Path;
 use std::time::Duration;

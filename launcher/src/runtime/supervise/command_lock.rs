@@ -1,7 +1,7 @@
 //! Detects a process that holds the lock of the command channel for long: operators serialize by a
 //! lock on its file, so it keeps out all their commands, kill switches among them.
 
-use crate::host::locks;
+use planner::host::locks;
 use protocol::commands::COMMANDS_SEGMENT;
 use protocol::plan::Plan;
 use shm::memory::open_safely;

@@ -1,8 +1,8 @@
 //! Two runs on the same cores name each other in their reports, and `doctor` names both.
 
 use crate::common::{LONG, Launcher, list, output, string};
-use analysis::summary::Summary;
 use record::document::Document;
+use verdict::summary::Summary;
 
 #[test]
 fn runs_sharing_cores_name_each_other() {

@@ -3,14 +3,14 @@
 
 use crate::common::{Launcher, Running, skip};
 use analysis::stats::median;
-use analysis::summary::Summary;
-use analysis::tail::{Cause, Tail};
 use record::document::Document;
 use std::os::fd::AsFd;
 use std::process::{Command, ExitStatus};
 use std::thread::sleep;
 use std::time::Duration;
 use system::process;
+use verdict::summary::Summary;
+use verdict::tail::{Cause, Tail};
 
 /// A second of orders at a rate that the machine easily sustains.
 const LOAD: &str =

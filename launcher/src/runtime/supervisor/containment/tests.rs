@@ -1,10 +1,10 @@
 use super::*;
-use crate::host::Machine;
-use crate::planner::tests::planned;
 use crate::runtime::supervisor::observations::{
     ExitObservation, GatewayObservation, OperatorEnd, ProcessObservation, StrategyObservation,
     ThreadObservation,
 };
+use planner::fixtures::planned;
+use planner::host::Machine;
 use protocol::status::{LivenessSample, ThreadState};
 use protocol::supervision::ProtocolViolation;
 

@@ -1,0 +1,87 @@
+//! Converts settings into a plan: [`resolve`] makes every setting concrete, [`layout`] gives every
+//! thread its core.
+//!
+//! Between the two the schedule is made, since the logs are sized by the orders that it holds. Both
+//! are pure functions of their arguments: the machine comes in as a value, so plans for other
+//! machines can be tested here.
+#![forbid(unsafe_code)]
+
+mod compatibility;
+pub mod config;
+mod cores;
+mod faults;
+pub mod host;
+mod layout;
+pub mod priority;
+mod resolve;
+mod resolved;
+mod resources;
+mod shm_space;
+mod show;
+mod warnings;
+
+// `check_reach`: whether a technique's hand-offs reach strategies at an isolation level.
+pub use compatibility::{check_reach, is_supported};
+pub use layout::{OrderCounts, RunIdentity, layout, preview};
+pub use resolve::resolve;
+pub use resolved::{Input, Resolved};
+pub use shm_space::{allow_descriptors, bytes_needed, check_shm_space, descriptors_needed};
+pub use show::show;
+pub use show::{table, trimmed};
+
+use crate::host::Machine;
+
+/// Picks `count` cores for a benchmark's threads; the last of them is the engine's. Returns fewer
+/// on a machine that has fewer.
+pub fn pick_cores(count: usize, machine: &Machine) -> Vec<u32> {
+    cores::pick(count, &machine.cores_allowed, machine)
+}
+
+/// Returns how many physical cores this process may use.
+pub fn count_whole_cores(machine: &Machine) -> usize {
+    cores::count_physical(&machine.cores_allowed, machine)
+}
+
+/// Plans for tests, from words.
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixtures {
+    use super::*;
+    use crate::config::{Settings, UsageError};
+    use protocol::plan::Plan;
+
+    /// Settings from `key=value` words; a value with blanks is in single quotes.
+    pub fn settings(words: &str) -> Settings {
+        let mut settings = Settings::default();
+        let mut rest = words.trim();
+        while let Some((key, after)) = rest.split_once('=') {
+            let (text, left) = match after.strip_prefix('\'') {
+                Some(quoted) => quoted.split_once('\'').unwrap(),
+                None => after.split_once(' ').unwrap_or((after, "")),
+            };
+            settings.set(key, text).unwrap().unwrap();
+            rest = left.trim_start();
+        }
+        settings
+    }
+
+    /// Returns the plan that these settings give on a machine, and its warnings.
+    pub fn planned(words: &str, machine: &Machine) -> Result<(Resolved, Plan, Vec<String>), UsageError> {
+        let resolved = resolve(&settings(words), machine)?;
+        let (plan, warnings) = preview(&resolved, machine)?;
+        assert_eq!(plan.validate(), Ok(()));
+        Ok((resolved, plan, warnings))
+    }
+
+    /// Returns the text of a plan.
+    pub fn shown(words: &str, machine: &Machine) -> String {
+        let (resolved, plan, warnings) = planned(words, machine).unwrap();
+        show(&plan, &resolved, machine, &warnings)
+    }
+
+    /// Checks that settings are refused with these words.
+    #[track_caller]
+    pub fn refuses(words: &str, expected: &str, machine: &Machine) {
+        let message = planned(words, machine).unwrap_err().to_string();
+        assert!(message.lines().count() <= 2 && message.contains(expected), "{words}: {message}");
+    }
+}

@@ -1,0 +1,18 @@
+//! From the logs of one run to what they say: merge, figures, verdict, and its report as text and
+//! page. Starts no process and sends no signal.
+#![forbid(unsafe_code)]
+
+pub mod cause;
+pub mod chart;
+pub mod evaluation;
+pub mod hlog;
+pub mod html;
+pub mod inspect;
+pub mod merge;
+mod radix_select;
+pub mod report;
+pub mod spacing;
+pub mod summary;
+pub mod table;
+pub mod tail;
+pub mod timeline;
