@@ -9,7 +9,6 @@ pub mod cli;
 mod commands;
 mod experiments;
 mod exports;
-mod faults;
 mod harness;
 mod operator;
 mod runtime;

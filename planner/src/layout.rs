@@ -33,10 +33,12 @@ const MAX_HELD: u64 = 1 << 18;
 /// The numbers of orders that each strategy and gateway of a schedule will handle.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderCounts {
+    /// Number of orders of each strategy, by its index.
     pub per_strategy: Vec<u64>,
     /// Orders of each strategy for each venue: a strategy's venues in sequence, strategy after
     /// strategy.
     pub per_strategy_and_venue: Vec<u64>,
+    /// Number of venues.
     pub venues: u16,
     /// The longest venue delay, in nanoseconds.
     pub max_delay_ns: u64,
@@ -45,6 +47,7 @@ pub struct OrderCounts {
 }
 
 impl OrderCounts {
+    /// Counts the orders of a schedule; `opening_orders` is 0.
     pub fn from_schedule(schedule: &Schedule) -> OrderCounts {
         OrderCounts {
             per_strategy: schedule.orders_per_strategy(),
@@ -84,6 +87,7 @@ impl OrderCounts {
 pub struct RunIdentity {
     /// The run's id, `[0-9a-z-]`, at most 64 characters.
     pub run: String,
+    /// Process id of the launcher.
     pub pid: u32,
     /// The launcher's start time (`/proc/PID/stat`, field 22).
     pub start: u64,

@@ -39,6 +39,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), UsageError> {
     )))
 }
 
+/// Returns the real-time priority of the plan's threads; `None` for ordinary threads.
 pub fn plan_priority(plan: &Plan) -> Option<Priority> {
     Priority::new(plan.priority?)
 }

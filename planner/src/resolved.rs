@@ -13,6 +13,7 @@ use std::path::PathBuf;
 pub enum Input {
     /// Drawn at random before the run.
     Drawn {
+        /// Arrival process of the orders.
         arrivals: Arrivals,
         /// Number of orders of all strategies together: 1 to 10^9.
         orders: u64,
@@ -22,7 +23,9 @@ pub enum Input {
     },
     /// A recorded flow, which has its own number of orders and times.
     Recorded {
+        /// Path of the recorded file.
         path: PathBuf,
+        /// Factor by which the flow is played faster (above 1) or slower (below 1); above 0.
         speed: f64,
         /// Time over which the flow's orders are due at its speed, in nanoseconds; `None`: the file
         /// was not read yet.
@@ -61,6 +64,7 @@ pub struct Resolved {
     pub settings: Settings,
     /// The plan, without what follows from the machine and the schedule: [`super::layout`] adds it.
     pub plan: Plan,
+    /// Source of the run's orders.
     pub input: Input,
     /// Usable cores: allowed ones, ascending. Empty only if the machine shows none.
     pub cores: Vec<u32>,
@@ -127,6 +131,7 @@ impl Resolved {
         kinds.iter().all(|kind| Trading::ON_SCHEDULE.contains(&kind.as_str()))
     }
 
+    /// Returns a copy of the settings and their plan with another seed.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         let mut all = self.clone();

@@ -15,6 +15,8 @@ pub mod commands;
 pub mod control;
 pub mod counters;
 #[cfg(not(loom))]
+pub mod due_times;
+#[cfg(not(loom))]
 pub mod faults;
 #[cfg(not(loom))]
 pub mod flow;

@@ -7,7 +7,6 @@
 
 use super::process::Process;
 use super::setup::Segments;
-use super::supervisor::memory_failure;
 use protocol::segments::CONTROL;
 use protocol::topology;
 use record::numbers::plural;
@@ -16,6 +15,7 @@ use shm::memory::{SHM_DIR, sigbus};
 use shm::ring::SegmentPlace;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
+use supervision::memory_failure;
 
 /// SIGBUS, the same number on all supported architectures.
 const SIGBUS: i32 = 7;

@@ -3,7 +3,6 @@
 use crate::runtime::headers::SegmentHeaders;
 use crate::runtime::journal_locks::JournalLocks;
 use crate::runtime::own_binaries::OwnBinaries;
-use crate::runtime::supervisor::observations::{OperatorAddition, OperatorEnd};
 use anyhow::{Context, Result, anyhow};
 use protocol::commands::{
     self, COMMANDS_SEGMENT, Command, CommandAnswers, CommandEntry, CommandStatus, CommandWriter,
@@ -30,6 +29,7 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::thread;
 use strategy::schedule::Schedule;
+use supervision::observations::{OperatorAddition, OperatorEnd};
 use system::pin::pin_beyond_mask;
 use system::process;
 

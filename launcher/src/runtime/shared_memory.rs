@@ -3,12 +3,6 @@
 
 use crate::runtime::lost_memory;
 use crate::runtime::setup::Segments;
-use crate::runtime::supervisor::Supervisor;
-use crate::runtime::supervisor::actions::Action;
-use crate::runtime::supervisor::observations::{
-    EngineObservation, ExchangeObservation, GatewayObservation, Observations, RecoveryObservation,
-    StrategyObservation, ThreadObservation,
-};
 use anyhow::{Context, Result, bail};
 use protocol::counters::{AgentCounters, ThreadCounters};
 use protocol::index::{GatewayIndex, StrategyIndex};
@@ -19,6 +13,12 @@ use protocol::supervision::{ProofOfDeath, Repairs};
 use protocol::tape::TapeView;
 use shm::bell::Doorbell;
 use std::time::Duration;
+use supervision::Supervisor;
+use supervision::actions::Action;
+use supervision::observations::{
+    EngineObservation, ExchangeObservation, GatewayObservation, Observations, RecoveryObservation,
+    StrategyObservation, ThreadObservation,
+};
 use system::clock::Clock;
 
 /// The shared memory of a run, as its supervisor uses it.

@@ -2,6 +2,8 @@
 //! pidfds, and ends every one of them.
 
 use crate::runtime::container::cgroups::ContainerCgroups;
+use crate::runtime::cpu_accounts::accounts_of;
+use crate::runtime::debugger::RunOwner;
 use crate::runtime::prepare::Interrupted;
 use crate::runtime::process::{Process, RoleProcess};
 use crate::runtime::progress::complain;
@@ -9,10 +11,6 @@ use crate::runtime::reaper;
 use crate::runtime::resources;
 use crate::runtime::setup::Segments;
 use crate::runtime::standbys::Standbys;
-use crate::runtime::stuck::{RunOwner, ShutdownTimeout};
-use crate::runtime::supervisor::INTERRUPTED_GRACE;
-use crate::runtime::supervisor::actions::ExitTime;
-use crate::runtime::supervisor::restart_policy::Backoff;
 use anyhow::{Context, Result, bail};
 use planner::host;
 use protocol::plan::{Role, Trading};
@@ -23,6 +21,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use supervision::INTERRUPTED_GRACE;
+use supervision::actions::ExitTime;
+use supervision::restart_policy::Backoff;
+use supervision::stuck::ShutdownTimeout;
 use system::process;
 use system::start::StartConditions;
 
@@ -341,14 +343,18 @@ impl Processes {
         let told = Instant::now();
         let mut timeout = match time {
             ExitTime::Fixed(length) => ShutdownTimeout::fixed(length),
-            ExitTime::Extended(length) => ShutdownTimeout::begin(length, &self.running_pids()),
+            ExitTime::Extended(length) => ShutdownTimeout::begin(length, accounts_of(&self.running_pids())),
         };
-        while !self.running_pids().is_empty() && !timeout.is_over(&self.running_pids()) {
+        let mut begun = told;
+        while !self.running_pids().is_empty()
+            && !timeout.is_over(begun.elapsed().as_nanos() as u64, || accounts_of(&self.running_pids()))
+        {
             if self.wait(None, Duration::from_millis(20)).is_err() {
                 break;
             }
             if can_shorten && is_hurried() {
                 (timeout, can_shorten) = (ShutdownTimeout::fixed(INTERRUPTED_GRACE), false);
+                begun = Instant::now();
             }
         }
         let after = told.elapsed();

@@ -10,7 +10,6 @@
 
 use crate::runtime::process::{Process, RoleProcess};
 use crate::runtime::setup::Segments;
-use crate::runtime::supervisor::restart_policy::Backoff;
 use roles::STANDBY_PREFIX;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -18,6 +17,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use supervision::restart_policy::Backoff;
 use system::start::StartConditions;
 
 /// Maximum time for a promoted standby to answer. It may have to finish a snapshot; and a cold

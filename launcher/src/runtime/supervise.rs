@@ -6,6 +6,9 @@ mod command_lock;
 mod wake_ups;
 
 use crate::runtime::cache_misses::MissCounters;
+use crate::runtime::cpu_accounts::{accounts_of, has_journal_thread_in_kernel};
+use crate::runtime::cpu_samples::{sample_of_process, sample_of_thread};
+use crate::runtime::debugger::RunOwner;
 use crate::runtime::folder::RunFolder;
 use crate::runtime::journal_locks::JournalLockWatch;
 use crate::runtime::lost_memory;
@@ -18,18 +21,10 @@ use crate::runtime::setup::Segments;
 use crate::runtime::shared_memory::SharedMemory;
 use crate::runtime::signals::Signals;
 use crate::runtime::spawn::Processes;
-use crate::runtime::stuck::{CpuAccount, CpuSample, RunOwner, has_journal_thread_in_kernel};
-use crate::runtime::supervisor::actions::Action;
-use crate::runtime::supervisor::observations::{
-    ExitObservation, Observations, ProcessObservation, StallExemptions,
-};
-use crate::runtime::supervisor::{
-    BUSY_POLL_INTERVAL, DueTimes, SupervisionLimits, SupervisionRecord, Supervisor, TradingProgress,
-    has_journal,
-};
 use anyhow::{Context, Result};
 use command_lock::CommandLockWatch;
 use planner::host::{self, KernelCounts};
+use protocol::due_times::DueTimes;
 use protocol::plan::{FaultKind, Plan, Role};
 use protocol::status::ThreadState;
 use record::document::Document;
@@ -39,6 +34,11 @@ use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
+use supervision::actions::Action;
+use supervision::observations::{ExitObservation, Observations, ProcessObservation, StallExemptions};
+use supervision::{
+    BUSY_POLL_INTERVAL, SupervisionLimits, SupervisionRecord, Supervisor, TradingProgress, has_journal,
+};
 use system::clock::Clock;
 use system::fault;
 use system::process::has_thread;
@@ -265,7 +265,7 @@ impl SupervisedRun<'_> {
                 exit,
                 is_proven_dead: self.proven_dead[index],
                 failed_start: self.failed_starts[index].clone(),
-                cpu: is_dying.then(|| CpuSample::of_process(process.pid())).flatten(),
+                cpu: is_dying.then(|| sample_of_process(process.pid())).flatten(),
             });
         }
         let victims = self.processes.started().filter(|process| lost_memory::is_victim(process)).count();
@@ -310,8 +310,8 @@ impl SupervisedRun<'_> {
                     let pid = running(index);
                     // A thread that is done may be gone: the process's first one is the last to go.
                     let sample = |pid| match found.state() {
-                        ThreadState::Done => CpuSample::of_process(pid),
-                        _ => CpuSample::of_thread(pid, liveness.tid(thread)),
+                        ThreadState::Done => sample_of_process(pid),
+                        _ => sample_of_thread(pid, liveness.tid(thread)),
                     };
                     found.cpu = Some(pid.and_then(sample));
                     found.waits_for_disk =
@@ -328,7 +328,7 @@ impl SupervisedRun<'_> {
             let writes = |(index, pid): &&(usize, u32)| {
                 has_journal(self.plan, *index) && has_journal_thread_in_kernel(*pid)
             };
-            let account = |(_, pid): &(usize, u32)| Some((*pid, CpuAccount::of_process(*pid)?));
+            let account = |(_, pid): &(usize, u32)| accounts_of(&[*pid]).pop();
             StallExemptions {
                 disk_writer: all.iter().find(writes).map(|(index, _)| *index),
                 accounts: supervisor

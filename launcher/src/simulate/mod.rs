@@ -49,14 +49,11 @@ pub use hostile::Attack;
 pub use recovery_environment::SimulatedRecovery;
 pub use runtime::SupervisorStep;
 
-pub use crate::runtime::supervisor::Supervisor;
-pub use crate::runtime::supervisor::actions::{Action, ExitTime};
-pub use crate::runtime::supervisor::observations::{
-    NOT_STARTED, Observations, OperatorEnd, ProcessObservation,
-};
+pub use supervision::Supervisor;
+pub use supervision::actions::{Action, ExitTime};
+pub use supervision::observations::{NOT_STARTED, Observations, OperatorEnd, ProcessObservation};
 
 use crate::runtime::setup::Segments;
-use crate::runtime::supervisor::SupervisionRecord;
 use anyhow::{Context, Result, anyhow};
 use broken::{BrokenLink, Defect};
 use folder::JournalFolder;
@@ -80,6 +77,7 @@ use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::ring::array_queue::ArrayQueue;
 use shm::ring::spsc_mux::SpscMux;
 use shm::sync::Ordering;
+use supervision::SupervisionRecord;
 use system::clock::VirtualClock;
 use verdict::merge::{self, MergedRun};
 

@@ -13,9 +13,6 @@ use super::recovery_environment::MachineRecovery;
 use super::scenario::{Scenario, ScenarioKind};
 use super::standbys::{StandbyProcess, Standbys};
 use crate::runtime::setup::Segments;
-use crate::runtime::supervisor::observations::{
-    ExitObservation, NOT_STARTED, Observations, ProcessObservation,
-};
 use anyhow::{Context, Result, ensure};
 use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::Control;
@@ -35,6 +32,7 @@ use shm::sync::AtomicU64;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use supervision::observations::{ExitObservation, NOT_STARTED, Observations, ProcessObservation};
 use system::clock::{self, Clock as _, Timebase, VirtualClock};
 
 /// Words that a scribbling process writes in a turn.

@@ -7,16 +7,17 @@ use super::scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use super::{LAUNCHER_PID, START_TICKS};
 use crate::runtime::setup::Segments;
 use crate::runtime::shared_memory::SharedMemory;
-use crate::runtime::supervisor::actions::Action;
-use crate::runtime::supervisor::observations::{Observations, OperatorAddition, OperatorEnd};
-use crate::runtime::supervisor::{DueTimes, SupervisionLimits, SupervisionRecord, Supervisor};
 use protocol::commands::{Command, CommandWriter};
+use protocol::due_times::DueTimes;
 use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, Role};
 use protocol::status::ThreadState;
 use record::run::RunOutcome;
 use roles::faults::venue::SLOW_BY_NS;
 use std::time::Duration;
+use supervision::actions::Action;
+use supervision::observations::{Observations, OperatorAddition, OperatorEnd};
+use supervision::{SupervisionLimits, SupervisionRecord, Supervisor};
 use system::clock::{Clock, VirtualClock};
 
 /// Maximum time without progress, in addition to the longest delay, in ticks.

@@ -6,7 +6,7 @@
 use super::model::{ErrorRow, ObservedState, RingRow, RoleRow, Snapshot, StrategyRow};
 use super::switches::KillSwitchTracker;
 use crate::active_view::{ActiveRunView, SegmentFile};
-use crate::runtime::stuck::RunOwner;
+use crate::runtime::debugger::RunOwner;
 use anyhow::Result;
 use protocol::control::{Control, RunState};
 use protocol::counters::AgentCounters;

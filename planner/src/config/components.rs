@@ -101,6 +101,7 @@ fn read<P: Component>(text: &str) -> Result<String, String> {
 pub struct KindList<P>(pub Vec<String>, PhantomData<P>);
 
 impl<P: Component> KindList<P> {
+    /// Creates a list from the names of kinds, at least one, without checking them.
     pub const fn new(names: Vec<String>) -> Self {
         Self(names, PhantomData)
     }

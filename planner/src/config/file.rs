@@ -31,6 +31,7 @@ const SEED_KEYS: [(&str, &str); 11] = [
 ];
 
 impl Settings {
+    /// Reads settings from a config file of at most 64 KiB.
     pub fn read(path: &Path) -> Result<Settings, UsageError> {
         let name = path.display();
         let cannot = |error: std::io::Error| UsageError(format!("--config {name}: {error}"));
@@ -70,7 +71,7 @@ impl Settings {
         write_atomically(&folder.join(CONFIG_FILE), self.to_yaml().as_bytes())
     }
 
-    pub fn to_yaml(&self) -> String {
+    pub(crate) fn to_yaml(&self) -> String {
         self.texts().iter().map(|(key, text)| format!("{key}: {}\n", written(text))).collect()
     }
 }

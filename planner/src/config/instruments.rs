@@ -21,7 +21,7 @@ const MAX_BYTES: u64 = 1 << 20;
 const COLUMNS: [&str; 7] =
     ["name", "tick", "lot", "price_low", "price_high", "max_quantity", "reference_price"];
 
-pub fn read(path: &Path) -> Result<Vec<Instrument>, UsageError> {
+pub(crate) fn read(path: &Path) -> Result<Vec<Instrument>, UsageError> {
     let name = path.display();
     let cannot = |error: std::io::Error| UsageError(format!("--instruments {name}: {error}"));
     let text = UserFile::read_text(path, MAX_BYTES).map_err(cannot)?;

@@ -84,6 +84,7 @@ fn value_of(control: RiskControl, text: &str) -> Result<u64, String> {
     }
 }
 
+/// Formats the value of a limit as users write it: `off`, `on`, a duration or a number.
 pub fn value_text(control: RiskControl, value: u64) -> String {
     match (value, control.info().unit) {
         (OFF, _) => "off".into(),

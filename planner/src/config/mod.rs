@@ -185,7 +185,7 @@ pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 

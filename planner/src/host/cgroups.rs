@@ -56,6 +56,7 @@ pub fn partitions(root: &Path) -> Option<PathBuf> {
     mounts(root, "cgroup2").into_iter().map(|(mount, _)| mount).find(has_cpuset)
 }
 
+/// A cgroup hierarchy in which groups can be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupHierarchy {
     /// cgroup v2; otherwise v1.

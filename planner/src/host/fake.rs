@@ -23,21 +23,24 @@ pub const PATHS: [&str; 8] = [
 ];
 
 impl FakeHost {
-    pub fn new(free_mib: u64, total_mib: u64) -> FakeHost {
+    fn new(free_mib: u64, total_mib: u64) -> FakeHost {
         let shm = FsSpace { total_bytes: total_mib << 20, free_bytes: free_mib << 20 };
         FakeHost { dir: tempfile::tempdir().unwrap(), shm }
     }
 
+    /// Writes a file of the imitated tree at a path relative to its root.
     pub fn put(&self, path: &str, contents: &str) {
         let path = self.dir.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, contents).unwrap();
     }
 
+    /// Returns the directory with the imitated `proc` and `sys`.
     pub fn root(&self) -> &std::path::Path {
         self.dir.path()
     }
 
+    /// Reads the facts of the imitated machine from its files.
     pub fn machine(&self) -> Machine {
         machine_at(self.dir.path(), self.shm)
     }

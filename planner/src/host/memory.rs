@@ -19,11 +19,12 @@ pub struct MemoryFacts {
 }
 
 impl MemoryFacts {
+    /// Reads the facts of this machine and process.
     pub fn read() -> Self {
         Self::read_at(Path::new("/"))
     }
 
-    pub fn read_at(root: &Path) -> Self {
+    fn read_at(root: &Path) -> Self {
         let mounts = text(root, "proc/self/mounts");
         let options = |line: &str| {
             let mut fields = line.split(' ').skip(1);

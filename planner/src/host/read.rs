@@ -12,12 +12,14 @@ use std::path::Path;
 /// Size and free space of a file system, in bytes; zeros if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FsSpace {
+    /// Size of the file system.
     pub total_bytes: u64,
     /// Space that this user can still allocate.
     pub free_bytes: u64,
 }
 
 impl FsSpace {
+    /// Reads the space of the file system at `path`; zeros if it cannot be read.
     pub fn at(path: &Path) -> FsSpace {
         nix::sys::statvfs::statvfs(path).map_or(FsSpace::default(), |space| {
             // The field's types differ between platforms.
@@ -28,6 +30,7 @@ impl FsSpace {
     }
 }
 
+/// Reads the facts of this machine; the variable `BULKHEAD_HOST` overrides its host name.
 pub fn machine() -> Machine {
     let root = Path::new("/");
     let mut machine = machine_at(root, FsSpace::at(&root.join("dev/shm")));

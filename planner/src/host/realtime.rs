@@ -12,6 +12,7 @@ const SYS_NICE: u32 = 23;
 pub struct RealTime {
     /// Time that such threads may run in each period, in microseconds; negative if unlimited.
     pub runtime_us: Option<i64>,
+    /// Length of a period, in microseconds.
     pub period_us: Option<i64>,
     /// Budget of this process's cgroup in each period (cgroup v1 with `CONFIG_RT_GROUP_SCHED`), in
     /// microseconds.
@@ -23,11 +24,12 @@ pub struct RealTime {
 }
 
 impl RealTime {
+    /// Reads the settings of this machine and process.
     pub fn read() -> Self {
         Self::read_at(Path::new("/"))
     }
 
-    pub fn read_at(root: &Path) -> Self {
+    pub(super) fn read_at(root: &Path) -> Self {
         let number = |path: &str| text(root, path).parse::<i64>().ok();
         let has_cpu = |(controllers, _): &(String, String)| controllers.split(',').any(|name| name == "cpu");
         let group = cgroups::own_cgroups(root).into_iter().find(has_cpu);
@@ -53,6 +55,7 @@ impl RealTime {
         Some((taken, period))
     }
 
+    /// Formats the result of [`Self::taken_us`], for example `for up to 50 ms each second`.
     pub fn taken(&self) -> Option<String> {
         let ms = |us: u64| format!("{} ms", us.div_ceil(1_000));
         let (taken, period) = self.taken_us()?;

@@ -9,13 +9,17 @@ use std::path::{Path, PathBuf};
 pub struct System {
     /// The mode of transparent huge pages: `always`, `madvise` or `never`.
     pub huge_pages: Option<String>,
+    /// Size of all swap areas together, in bytes; 0 for none.
     pub swap_bytes: u64,
     /// CPU quota of the cgroup in CPUs, for example 2.5.
     pub cpu_quota: Option<f64>,
+    /// Load average over the last minute.
     pub load: Option<f64>,
+    /// Resource limits of this process.
     pub limits: Limits,
     /// The mount at `/dev/shm`; `None`: there is none.
     pub shm_mount: Option<Mount>,
+    /// Settings and permissions for `SCHED_FIFO` threads.
     pub real_time: RealTime,
     /// The mount where a cgroup can have exclusive cores; `None` if nowhere.
     pub partitions: Option<PathBuf>,
@@ -33,22 +37,28 @@ pub struct System {
 pub struct Limits {
     /// Open files, the hard limit: the launcher raises the soft one itself.
     pub files: Option<u64>,
+    /// Processes and threads of this user, the soft limit.
     pub processes: Option<u64>,
+    /// Locked memory in bytes, the soft limit.
     pub locked_bytes: Option<u64>,
 }
 
+/// A mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
+    /// Type of the file system, for example `tmpfs`.
     pub kind: String,
     /// Options of the mount, without sizes.
     pub flags: Vec<String>,
 }
 
 impl System {
+    /// Reads the settings of this machine and process.
     pub fn read() -> System {
         System::read_at(Path::new("/"))
     }
 
+    /// Reads the settings of a machine with its `proc` and `sys` below `root`.
     pub fn read_at(root: &Path) -> System {
         let modes = text(root, "sys/kernel/mm/transparent_hugepage/enabled");
         let chosen = modes.split_once('[').and_then(|(_, rest)| rest.split_once(']'));

@@ -8,8 +8,11 @@ use maud::Markup;
 /// A row of an interval plot: an estimate with its confidence interval.
 #[derive(Clone, Debug)]
 pub struct IntervalRow {
+    /// Name of the row.
     pub name: String,
+    /// Remark at the other end of the row, for example the change and its verdict.
     pub note: String,
+    /// CSS class with the color of the row, for example `c2`.
     pub class: &'static str,
     /// Estimate and interval; `None` if unknown: the note has the reason.
     pub interval: Option<Spread>,

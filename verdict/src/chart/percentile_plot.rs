@@ -13,9 +13,13 @@ const SAMPLES_BEYOND: f64 = 10.0;
 
 /// One line of the chart: the percentile curve of a measure, with its figures.
 pub struct PercentileLine<'a> {
+    /// Name of the measure.
     pub name: &'a str,
+    /// CSS class of the line, for example `c2 dash`.
     pub class: &'a str,
+    /// Points of the curve, as [`curve`] returns them: 1/(1 − p) and nanoseconds, rising.
     pub points: &'a [(f64, u64)],
+    /// Figures of the measure, in nanoseconds; each known percentile has a dot.
     pub figures: Distribution,
 }
 

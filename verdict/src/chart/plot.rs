@@ -12,6 +12,7 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
+    /// Plain numbers, written without a unit.
     #[default]
     Number,
     /// Nanoseconds.
@@ -26,8 +27,11 @@ pub enum Unit {
 /// An axis of a plot.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct PlotAxis {
+    /// Title of the axis; empty for none.
     pub title: String,
+    /// Unit of the values on the axis.
     pub unit: Unit,
+    /// Whether the axis is logarithmic, which needs values above zero.
     #[serde(rename = "log")]
     pub is_log: bool,
     /// Whether a linear axis begins at zero.
@@ -64,6 +68,7 @@ impl PlotAxis {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SeriesKind {
+    /// A line through the points.
     #[default]
     Line,
     /// A level from each x on.
@@ -80,31 +85,42 @@ pub enum SeriesKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LineDash {
+    /// A line without gaps.
     #[default]
     Solid,
+    /// Dashes.
     Dash,
+    /// Dots.
     Dots,
+    /// Dashes and dots in turn.
     DashDot,
 }
 
 /// A named series of points. A value that is not finite is a gap.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DataSeries {
+    /// Name of the series in the legend.
     pub name: String,
+    /// Shape in which the points are drawn.
     pub kind: SeriesKind,
     /// Number of a color of the page, 1 to 8; 0: the color of text.
     pub color: u8,
+    /// Dash of the line.
     pub dash: LineDash,
+    /// Whether the line is thick.
     #[serde(rename = "strong")]
     pub is_strong: bool,
     /// Indices of the points that have a dot.
     pub dots: Vec<usize>,
     /// Width of a step or a bar, in units of x.
     pub width: f64,
+    /// Position of each point, in the unit of the x axis.
     pub x: Vec<f64>,
+    /// Value of each point, in the unit of the y axis; as many as in `x`.
     pub y: Vec<f64>,
     /// The lower end of each point's interval.
     pub low: Vec<f64>,
+    /// The upper end of each point's interval.
     pub high: Vec<f64>,
     /// A color for each point, in place of the series' own.
     pub colors: Vec<u8>,
@@ -142,7 +158,9 @@ pub fn color_number(class: &str) -> u8 {
 /// A line across a plot at a value of an axis, `x` or `y`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReferenceLine {
+    /// Axis of the value: `x` or `y`.
     pub axis: char,
+    /// Value at which the line crosses the axis, in the unit of the axis.
     pub at: f64,
 }
 
@@ -159,14 +177,14 @@ pub enum SpanTone {
 /// A marked span of x, over the whole height or in a lane.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MarkedSpan {
-    pub from: f64,
-    pub to: f64,
-    pub tone: SpanTone,
-    pub lane: Option<usize>,
+    pub(crate) from: f64,
+    pub(crate) to: f64,
+    pub(crate) tone: SpanTone,
+    pub(crate) lane: Option<usize>,
     /// Number above the plot, under which a table lists the span.
-    pub mark: String,
+    pub(crate) mark: String,
     /// Text that is shown under the cursor.
-    pub label: String,
+    pub(crate) label: String,
 }
 
 /// A plot with everything that a page needs to draw it.
@@ -183,10 +201,15 @@ pub struct Plot {
     pub description: String,
     /// Height with axes, in CSS pixels. A plot of rows is as high as its rows.
     pub height: u32,
+    /// The x axis; with [`Unit::Names`] the plot has a row for each name.
     pub x: PlotAxis,
+    /// The y axis; with [`Unit::Names`] the plot has a lane for each name.
     pub y: PlotAxis,
+    /// The series of points, drawn in this order.
     pub series: Vec<DataSeries>,
+    /// Lines across the plot.
     pub lines: Vec<ReferenceLine>,
+    /// Marked spans of x.
     pub spans: Vec<MarkedSpan>,
     /// Plots of one group share cursor and zoom.
     pub group: &'static str,

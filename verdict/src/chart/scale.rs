@@ -10,14 +10,17 @@ pub struct Scale {
 }
 
 impl Scale {
+    /// Creates a logarithmic scale that maps `low..=high`, above zero, to coordinates in `range`.
     pub const fn log_exact(low: f64, high: f64, range: (f64, f64)) -> Self {
         Self { domain: (low, high), range, is_log: true }
     }
 
+    /// Creates a linear scale that maps `low..=high` to coordinates in `range`.
     pub const fn linear_exact(low: f64, high: f64, range: (f64, f64)) -> Self {
         Self { domain: (low, high), range, is_log: false }
     }
 
+    /// Returns the coordinate of a value.
     pub fn at(&self, value: f64) -> f64 {
         let ((low, high), (from, to)) = (self.domain, self.range);
         let share = if self.is_log {

@@ -7,6 +7,7 @@ use maud::Markup;
 /// A section of a run's latency timeline, to be drawn as a sparkline.
 #[derive(Clone, Copy, Debug)]
 pub struct TimelineSlice<'a> {
+    /// Timeline of the whole run.
     pub timeline: &'a Timeline,
     /// Start of the section, in nanoseconds from the start of the schedule.
     pub from_ns: u64,
@@ -26,7 +27,7 @@ impl TimelineSlice<'_> {
         placed.filter(|(at, ..)| (self.from_ns..self.to_ns).contains(at))
     }
 
-    pub fn min_max(&self) -> Option<(u64, u64)> {
+    fn min_max(&self) -> Option<(u64, u64)> {
         let known = || self.buckets().flat_map(|(_, p50, max)| [p50, max]).flatten();
         Some((known().min()?, known().max()?))
     }

@@ -18,13 +18,18 @@ pub fn coordinate(position: f64) -> String {
 /// The edges of a picture's data area.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
+    /// Left edge, in SVG user units.
     pub left: f64,
+    /// Right edge, in SVG user units.
     pub right: f64,
+    /// Top edge, in SVG user units; less than `bottom`.
     pub top: f64,
+    /// Bottom edge, in SVG user units.
     pub bottom: f64,
 }
 
 impl Frame {
+    /// Returns the left and the right edge, the range of a horizontal scale.
     pub const fn x_range(&self) -> (f64, f64) {
         (self.left, self.right)
     }
@@ -58,6 +63,7 @@ pub fn text(x: f64, y: f64, anchor: &str, class: &str, content: &str) -> Markup 
     html! { text x=(coordinate(x)) y=(coordinate(y)) text-anchor=(anchor) class=(class) { (content) } }
 }
 
+/// Returns an SVG line element between two points, each as x and y in user units.
 pub fn line(from: (f64, f64), to: (f64, f64), class: &str) -> Markup {
     html! { line x1=(coordinate(from.0)) y1=(coordinate(from.1)) x2=(coordinate(to.0)) y2=(coordinate(to.1)) class=(class) {} }
 }

@@ -12,6 +12,7 @@ const MIN_LOG_RATIO: f64 = 20.0;
 const CLASSES: [&str; 8] =
     ["c1", "c2 dash", "c3 dots", "c4 dashdot", "c5", "c6 dash", "c7 dots", "c8 dashdot"];
 
+/// Returns the CSS class of line `number`, counted from 0; the classes repeat after eight lines.
 pub const fn line_class(number: usize) -> &'static str {
     CLASSES[number % CLASSES.len()]
 }
@@ -22,9 +23,12 @@ pub fn is_model(class: &str) -> bool {
     class.split(' ').any(|word| word == "model")
 }
 
+/// A line of a line chart: its points with a name and a style.
 #[derive(Clone, Debug)]
 pub struct PlotSeries {
+    /// Name of the line in the legend.
     pub name: String,
+    /// CSS class of the line, for example `c2 dash`.
     pub class: &'static str,
     /// Points by x, each with the spread of its repeats.
     pub points: Vec<(f64, Spread)>,

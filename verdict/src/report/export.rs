@@ -73,7 +73,7 @@ pub fn markdown(summary: &Summary, mut out: impl Write) -> io::Result<()> {
     Ok(())
 }
 
-pub fn io_error(error: csv::Error) -> io::Error {
+pub(crate) fn io_error(error: csv::Error) -> io::Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => error,
         other => io::Error::other(format!("{other:?}")),

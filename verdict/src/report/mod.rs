@@ -16,7 +16,7 @@ pub use record::numbers as units;
 pub use crate::table::grid;
 pub use export::{csv, markdown, positions_csv};
 pub use text::terminal;
-pub use text::{result_fields, setup_fields};
+pub(crate) use text::{result_fields, setup_fields};
 
 use crate::summary::Summary;
 use crate::table::Grid;

@@ -8,6 +8,7 @@ fn number(value: Option<f64>) -> String {
     value.map_or_else(|| "–".into(), plain)
 }
 
+/// Formats a number of bytes in whole KiB.
 pub fn kibibytes(bytes: f64) -> String {
     format!("{:.0} KiB", bytes / 1024.0)
 }

@@ -89,7 +89,7 @@ fn verdict(page: &mut TextReport, summary: &Summary) {
 /// A name in the report with the texts next to it.
 pub type NamedFields = (&'static str, Vec<String>);
 
-pub fn setup_fields(summary: &Summary) -> [NamedFields; 2] {
+pub(crate) fn setup_fields(summary: &Summary) -> [NamedFields; 2] {
     let plan = &summary.plan;
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
     let parts = [
@@ -132,7 +132,7 @@ fn arrivals(summary: &Summary) -> String {
     }
 }
 
-pub fn result_fields(summary: &Summary) -> Vec<NamedFields> {
+pub(crate) fn result_fields(summary: &Summary) -> Vec<NamedFields> {
     let mut fields: Vec<NamedFields> = Vec::new();
     let orders = &summary.orders;
     let named = |name: &str, number: u64| format!("{name} {}", count(number));

@@ -420,7 +420,7 @@ pub fn quantile(values: &mut [u64], quantile: f64, needed: usize) -> Option<u64>
 const SAMPLES_BEYOND: f64 = 10.0;
 /// Minimum samples for a median: ten beyond it, as for every percentile.
 pub const SAMPLES_FOR_P50: u64 = 20;
-pub const SAMPLES_FOR_P99: u64 = 1_000;
+pub(crate) const SAMPLES_FOR_P99: u64 = 1_000;
 /// Minimum samples for a 99.9th percentile.
 pub const SAMPLES_FOR_P999: u64 = 10_000;
 

@@ -2,10 +2,10 @@
 //! `roles::threads`. The fault `exit` of such a strategy stands for a panic of its thread.
 
 use super::{SimulatedProcesses, SimulatedThread, ThreadMode};
-use crate::runtime::supervisor::observations::Observations;
 use anyhow::{Context, Result};
 use protocol::control::RunState;
 use roles::RecoveredRoles;
+use supervision::observations::Observations;
 
 impl SimulatedThread {
     /// Ends the thread by a panic, which was caught: it has unwound, and what it had is dropped.

@@ -1,12 +1,12 @@
 use super::*;
-use crate::runtime::supervisor::observations::{
+use crate::observations::{
     ExitObservation, GatewayObservation, OperatorEnd, ProcessObservation, StrategyObservation,
     ThreadObservation,
 };
 use planner::fixtures::planned;
-use planner::host::Machine;
 use protocol::status::{LivenessSample, ThreadState};
 use protocol::supervision::ProtocolViolation;
+use record::machine::Machine;
 
 const MS: u64 = 1_000_000;
 const READ_LIMIT: Duration = Duration::from_millis(50);

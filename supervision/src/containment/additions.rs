@@ -3,10 +3,10 @@
 
 use super::Containment;
 use super::supervised::SupervisionStage;
-use crate::runtime::stuck::Liveness;
-use crate::runtime::supervisor::actions::{Action, Actions};
-use crate::runtime::supervisor::observations::{Observations, OperatorAddition};
-use crate::runtime::supervisor::restart_policy::RestartPolicy;
+use crate::actions::{Action, Actions};
+use crate::observations::{Observations, OperatorAddition};
+use crate::restart_policy::RestartPolicy;
+use crate::stuck::Liveness;
 use protocol::plan::OnDeath;
 use protocol::wire::MAX_EPOCH;
 use record::run::{Addition, EndByOperator};

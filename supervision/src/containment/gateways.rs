@@ -10,10 +10,10 @@
 
 use super::Containment;
 use super::supervised::{SupervisedProcess, SupervisedRoles, SupervisionStage};
-use crate::runtime::stuck::Liveness;
-use crate::runtime::supervisor::actions::{Action, Actions};
-use crate::runtime::supervisor::observations::Observations;
-use crate::runtime::supervisor::restart_policy::{IncarnationEnd, MAX_RESTARTS};
+use crate::actions::{Action, Actions};
+use crate::observations::Observations;
+use crate::restart_policy::{IncarnationEnd, MAX_RESTARTS};
+use crate::stuck::Liveness;
 use protocol::index::GatewayIndex;
 use protocol::plan::Role;
 use protocol::status::ThreadState;

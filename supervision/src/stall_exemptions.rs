@@ -4,12 +4,12 @@
 //!
 //! The stall's limit counts from the last exemption, up to the bound of every [`Deadline`].
 //!
-//! [`Deadline`]: crate::runtime::stuck::Deadline
+//! [`Deadline`]: crate::stuck::Deadline
 
 use super::actions::Actions;
 use super::observations::Observations;
 use super::{Phase, Supervisor};
-use crate::runtime::stuck::CpuAccount;
+use crate::stuck::CpuAccount;
 use std::time::Duration;
 
 /// The CPU accounts of the run's processes while it makes no progress.

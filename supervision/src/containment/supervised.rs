@@ -1,8 +1,8 @@
 //! State of one supervised process.
 
-use crate::runtime::stuck::CpuSample;
-use crate::runtime::supervisor::observations::Observations;
-use crate::runtime::supervisor::restart_policy::{IncarnationEnd, RestartPolicy};
+use crate::observations::Observations;
+use crate::restart_policy::{IncarnationEnd, RestartPolicy};
+use crate::stuck::CpuSample;
 use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Plan, Role};
 use protocol::status::ThreadState;

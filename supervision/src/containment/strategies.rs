@@ -2,10 +2,10 @@
 
 use super::supervised::{SupervisedProcess, SupervisionStage};
 use super::{Containment, HEADERS_PER_STEP};
-use crate::runtime::stuck::{Liveness, LivenessFault, blocked_slot};
-use crate::runtime::supervisor::actions::{Action, Actions};
-use crate::runtime::supervisor::observations::{Observations, OperatorEnd, ProcessObservation};
-use crate::runtime::supervisor::restart_policy::{IncarnationEnd, MAX_RESTARTS};
+use crate::actions::{Action, Actions};
+use crate::observations::{Observations, OperatorEnd, ProcessObservation};
+use crate::restart_policy::{IncarnationEnd, MAX_RESTARTS};
+use crate::stuck::{Liveness, LivenessFault, blocked_slot};
 use protocol::index::StrategyIndex;
 use protocol::plan::{OnDeath, Role};
 use protocol::status::ThreadState;

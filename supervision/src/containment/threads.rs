@@ -12,8 +12,8 @@
 use super::Containment;
 use super::strategies::with_own_message;
 use super::supervised::SupervisedProcess;
-use crate::runtime::stuck::Liveness;
-use crate::runtime::supervisor::observations::Observations;
+use crate::observations::Observations;
+use crate::stuck::Liveness;
 use protocol::plan::Role;
 use protocol::status::ThreadState;
 

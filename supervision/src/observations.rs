@@ -2,7 +2,7 @@
 //!
 //! Exits of processes are observed before their memory: what is seen of a dead process is final.
 
-use crate::runtime::stuck::{CpuAccount, CpuSample, Debugger};
+use crate::stuck::{CpuAccount, CpuSample, Debugger};
 use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
 use protocol::plan::{Plan, Role};
 use protocol::status::{LivenessSample, ThreadState};

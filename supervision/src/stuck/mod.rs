@@ -24,15 +24,13 @@ mod cpu;
 mod deadline;
 mod debugger;
 pub mod liveness;
-mod sample;
 mod shutdown_timeout;
 mod stall;
 
-pub use cpu::{CpuAccount, has_journal_thread_in_kernel};
+pub use cpu::{CpuAccount, CpuSample};
 pub use deadline::Deadline;
-pub use debugger::{Debugger, RunOwner};
+pub use debugger::Debugger;
 pub use liveness::{Liveness, LivenessFault};
-pub use sample::CpuSample;
 pub use shutdown_timeout::ShutdownTimeout;
 pub use stall::{ProgressCounters, StallWatch};
 

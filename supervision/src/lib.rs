@@ -16,26 +16,30 @@
 //! every planned order was sent and has arrived; or, where strategies send fewer, there was no
 //! progress for some seconds and no order is due. That is before the run counts as stalled. Then
 //! exchanges close and the engine drains.
+#![forbid(unsafe_code)]
 
 pub mod actions;
 pub mod containment;
 mod debugger_stops;
 mod disk_waits;
 mod failures;
+pub mod faults;
 mod measured;
 pub mod observations;
 mod pauses;
 mod progress;
 pub mod restart_policy;
 mod stall_exemptions;
+pub mod stuck;
 
 pub use failures::memory_failure;
 pub use pauses::BUSY_POLL_INTERVAL;
-pub use progress::{DueTimes, has_journal};
+pub use progress::has_journal;
+use protocol::due_times::DueTimes;
 use protocol::index::StrategyIndex;
 
 use crate::faults::{DueFault, FaultSchedule, Presence, is_by_signal};
-use crate::runtime::stuck::{Deadline, Liveness, StallWatch};
+use crate::stuck::{Deadline, Liveness, StallWatch};
 use actions::{Action, Actions, ExitTime};
 use containment::Containment;
 use debugger_stops::DebuggerStops;
@@ -229,7 +233,7 @@ impl<'a> Supervisor<'a> {
         let now_ns = (now as f64 * plan.ns_per_tick) as u64;
         Self {
             plan,
-            last_due: due.last_due(plan),
+            last_due: progress::last_due(due, plan),
             due,
             limits,
             phase: Phase::Starting(Deadline::within(limits.start, now_ns)),

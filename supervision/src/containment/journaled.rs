@@ -12,9 +12,9 @@
 
 use super::Containment;
 use super::supervised::SupervisionStage;
-use crate::runtime::stuck::Liveness;
-use crate::runtime::supervisor::actions::{Action, Actions};
-use crate::runtime::supervisor::observations::Observations;
+use crate::actions::{Action, Actions};
+use crate::observations::Observations;
+use crate::stuck::Liveness;
 use protocol::plan::Role;
 use protocol::status::ThreadState;
 use record::run::{RestartSteps, RoleRestart};

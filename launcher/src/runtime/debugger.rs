@@ -18,30 +18,12 @@
 
 use nix::sys::prctl;
 use planner::host;
-use std::fmt;
 use std::fs;
 use std::path::Path;
+use supervision::stuck::Debugger;
 
 /// Maximum number of a tracer's ancestors that are looked at.
 const MAX_ANCESTORS: usize = 256;
-
-/// A debugger that has stopped a process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Debugger {
-    /// Process id; `None` if it is in an outer PID namespace.
-    pub pid: Option<u32>,
-    /// Name of its process, printable; empty if it is not visible.
-    pub name: String,
-}
-
-impl fmt::Display for Debugger {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.pid {
-            Some(pid) => write!(f, "a debugger (pid {pid}, {})", self.name),
-            None => f.write_str("a debugger (in an outer PID namespace)"),
-        }
-    }
-}
 
 /// The part of a `status` file in `/proc` that names a thread's tracer and its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -137,8 +137,8 @@ mod tests {
     use super::Presence::{Gone, Running, Starting};
     use super::*;
     use planner::fixtures::planned;
-    use planner::host::Machine;
     use proptest::prelude::*;
+    use record::machine::Machine;
 
     const MS: u64 = 1_000_000;
 

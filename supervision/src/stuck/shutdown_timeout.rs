@@ -5,11 +5,10 @@
 //! core, or sleeps, and does not exit has used up its timeout.
 
 use super::{CpuAccount, Deadline};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The time that processes get to exit at the end of a run.
 pub struct ShutdownTimeout {
-    begun: Instant,
     length: Duration,
     deadline: Deadline,
     /// When a process was last found to be waiting for a core.
@@ -19,26 +18,19 @@ pub struct ShutdownTimeout {
 }
 
 impl ShutdownTimeout {
-    pub fn begin(length: Duration, pids: &[u32]) -> Self {
-        Self::with_accounts(length, accounts(pids))
+    /// Begins a timeout, with the processes' CPU accounts by process id.
+    pub const fn begin(length: Duration, accounts: Vec<(u32, CpuAccount)>) -> Self {
+        Self { length, deadline: Deadline::within(length, 0), extended_ns: 0, accounts }
     }
 
     /// Begins a timeout that nothing extends: it is over after `length`.
-    pub fn fixed(length: Duration) -> Self {
-        Self::with_accounts(length, Vec::new())
+    pub const fn fixed(length: Duration) -> Self {
+        Self::begin(length, Vec::new())
     }
 
-    fn with_accounts(length: Duration, accounts: Vec<(u32, CpuAccount)>) -> Self {
-        let deadline = Deadline::within(length, 0);
-        Self { begun: Instant::now(), length, deadline, extended_ns: 0, accounts }
-    }
-
-    /// Returns `true` if the timeout is over for the processes `left`, which have not exited.
-    pub fn is_over(&mut self, left: &[u32]) -> bool {
-        self.is_over_at(self.begun.elapsed().as_nanos() as u64, || accounts(left))
-    }
-
-    fn is_over_at(&mut self, now_ns: u64, accounts: impl FnOnce() -> Vec<(u32, CpuAccount)>) -> bool {
+    /// Returns `true` if the timeout is over `now_ns` nanoseconds after it began, for the processes
+    /// whose `accounts` are given: those that have not exited.
+    pub fn is_over(&mut self, now_ns: u64, accounts: impl FnOnce() -> Vec<(u32, CpuAccount)>) -> bool {
         self.deadline.mark_awake(now_ns);
         if !self.deadline.is_over(now_ns, self.extended_ns) {
             return false;
@@ -55,22 +47,17 @@ impl ShutdownTimeout {
     }
 }
 
-fn accounts(pids: &[u32]) -> Vec<(u32, CpuAccount)> {
-    pids.iter().filter_map(|pid| Some((*pid, CpuAccount::of_process(*pid)?))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Child, Command};
 
     const MS: u64 = 1_000_000;
 
     /// Returns the tenth of a second at which two seconds are over, with such accounts by
     /// millisecond.
     fn over(account: impl Fn(u64) -> CpuAccount) -> Option<u64> {
-        let mut timeout = ShutdownTimeout::with_accounts(Duration::from_secs(2), vec![(7, account(0))]);
-        (1..1000).find(|at| timeout.is_over_at(at * 100 * MS, || vec![(7, account(at * 100))]))
+        let mut timeout = ShutdownTimeout::begin(Duration::from_secs(2), vec![(7, account(0))]);
+        (1..1000).find(|at| timeout.is_over(at * 100 * MS, || vec![(7, account(at * 100))]))
     }
 
     #[test]
@@ -87,30 +74,9 @@ mod tests {
         let mut fixed = ShutdownTimeout::fixed(Duration::from_secs(2));
         let starved = || vec![(7, account(true, 0))];
         assert_eq!(
-            (1..1000).find(|at| fixed.is_over_at(at * 100 * MS, starved)),
+            (1..1000).find(|at| fixed.is_over(at * 100 * MS, starved)),
             Some(21),
             "nothing extends it"
         );
-    }
-
-    #[test]
-    fn kernel_says_which_process_gets_no_core() {
-        const SHORT: Duration = Duration::from_millis(400);
-        // All on one core, which the others occupy: processes started here inherit it.
-        system::pin::pin_to(system::pin::allowed_cores()[0]).unwrap();
-        let start = |how: &str| Command::new("sh").args(["-c", how]).spawn().unwrap();
-        let mut others: Vec<Child> = (0..4).map(|_| start("while :; do :; done")).collect();
-        let mut child = start("exec nice -n 19 sh -c 'while :; do :; done'");
-        std::thread::sleep(SHORT / 2);
-        let mut timeout = ShutdownTimeout::begin(SHORT, &[child.id()]);
-        while !timeout.is_over(&[child.id()]) && timeout.begun.elapsed() < SHORT * 20 {
-            std::thread::sleep(SHORT / 20);
-        }
-        let had = timeout.begun.elapsed();
-        others.iter_mut().chain([&mut child]).for_each(|child| {
-            child.kill().unwrap();
-            child.wait().unwrap();
-        });
-        assert!((SHORT * 2..SHORT * 20).contains(&had), "{had:?}");
     }
 }

@@ -39,7 +39,7 @@ pub use strategies::with_own_message;
 
 use super::actions::{Action, Actions};
 use super::observations::Observations;
-use crate::runtime::stuck::{Liveness, LivenessFault};
+use crate::stuck::{Liveness, LivenessFault};
 use protocol::plan::{OnDeath, Plan, Role};
 use record::run::{Addition, Incident, Outage, RoleRestart};
 use std::collections::BTreeSet;

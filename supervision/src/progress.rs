@@ -1,58 +1,36 @@
 //! Checks that the run makes progress: the engine's counters against the orders due by the
-//! schedules ([`crate::runtime::stuck`] explains the decisions).
+//! schedules ([`crate::stuck`] explains the decisions).
 
 use super::Supervisor;
 use super::observations::Observations;
-use crate::runtime::stuck::{Deadline, ProgressCounters, StallWatch};
+use crate::stuck::{Deadline, ProgressCounters, StallWatch};
+use protocol::due_times::DueTimes;
 use protocol::index::StrategyIndex;
 use protocol::plan::{Journaling, Pacing, Plan, Role};
-use protocol::segments::SCHEDULE_ENTRY_WORDS;
-use shm::memory::ReadOnlyWords;
-use shm::memory::header::HEADER_WORDS;
-use shm::sync::Ordering;
 use std::time::Duration;
 
-/// When orders are due by the schedules, which do not change during a run.
-pub struct DueTimes<'a>(pub &'a [ReadOnlyWords]);
-
-impl DueTimes<'_> {
-    /// Returns when an order of a strategy is due, in nanoseconds since the start.
-    fn due_ns(&self, strategy: StrategyIndex, order: usize) -> u64 {
-        let at = HEADER_WORDS + order * SCHEDULE_ENTRY_WORDS;
-        self.0[strategy.as_usize()].load(at, Ordering::Relaxed)
+/// Returns when the last order is due after the start; `None` if unknown, or with faults.
+pub(super) fn last_due(due: DueTimes<'_>, plan: &Plan) -> Option<Duration> {
+    let trading = plan.trading();
+    let is_scheduled =
+        StrategyIndex::first(trading.strategies).all(|index| trading.pacing_of(index) == Pacing::Scheduled);
+    if !is_scheduled || !plan.faults.is_empty() {
+        return None;
     }
+    let last = |strategy: StrategyIndex| {
+        let order = (trading.orders[strategy.as_usize()] as usize).checked_sub(1)?;
+        Some(due.due_ns(strategy, order))
+    };
+    StrategyIndex::first(trading.strategies).filter_map(last).max().map(Duration::from_nanos)
+}
 
-    /// Returns when a strategy's first order after `since_ns` is due, in nanoseconds since the
-    /// start.
-    fn due_after(&self, plan: &Plan, strategy: StrategyIndex, since_ns: u64) -> Option<u64> {
-        let trading = plan.trading();
-        if trading.pacing_of(strategy) == Pacing::Closed {
-            return None;
-        }
-        let orders = trading.orders[strategy.as_usize()] as usize;
-        // Entries come in the order of their times.
-        let (mut from, mut to) = (0, orders);
-        while from < to {
-            let middle = from.midpoint(to);
-            if self.due_ns(strategy, middle) <= since_ns { from = middle + 1 } else { to = middle }
-        }
-        (from < orders).then(|| self.due_ns(strategy, from))
+/// Returns when a strategy's first order after `since_ns` is due, in nanoseconds since the start.
+fn due_after(due: DueTimes<'_>, plan: &Plan, strategy: StrategyIndex, since_ns: u64) -> Option<u64> {
+    let trading = plan.trading();
+    if trading.pacing_of(strategy) == Pacing::Closed {
+        return None;
     }
-
-    /// Returns when the last order is due after the start; `None` if unknown, or with faults.
-    pub(super) fn last_due(&self, plan: &Plan) -> Option<Duration> {
-        let trading = plan.trading();
-        let is_scheduled = StrategyIndex::first(trading.strategies)
-            .all(|index| trading.pacing_of(index) == Pacing::Scheduled);
-        if !is_scheduled || !plan.faults.is_empty() {
-            return None;
-        }
-        let last = |strategy: StrategyIndex| {
-            let order = (trading.orders[strategy.as_usize()] as usize).checked_sub(1)?;
-            Some(self.due_ns(strategy, order))
-        };
-        StrategyIndex::first(trading.strategies).filter_map(last).max().map(Duration::from_nanos)
-    }
+    due.first_after(strategy, trading.orders[strategy.as_usize()] as usize, since_ns)
 }
 
 /// The bounded wait for the last reports of an interrupted run.
@@ -112,7 +90,7 @@ impl Supervisor<'_> {
         let Some(moved) = self.progress_counters(observed) else { return false };
         let awake_since = self.ns(self.liveness.awake_since());
         let due_after = |since| {
-            let due = self.awaited(observed).map(|strategy| self.due.due_after(self.plan, strategy, since));
+            let due = self.awaited(observed).map(|strategy| due_after(self.due, self.plan, strategy, since));
             due.min().flatten()
         };
         stall.check_stall(self.now_ns(), awake_since, self.last_extension(), moved, due_after)
@@ -124,7 +102,7 @@ impl Supervisor<'_> {
     pub(super) fn is_trading_over(&self, observed: &Observations, quiet: &mut StallWatch, sent: u64) -> bool {
         let now = self.now_ns();
         let is_any_due =
-            || self.awaited(observed).any(|strategy| self.due.due_after(self.plan, strategy, now).is_some());
+            || self.awaited(observed).any(|strategy| due_after(self.due, self.plan, strategy, now).is_some());
         let of_dead = |gateway| self.containment.orders_of_dead(gateway);
         (self.has_sent_all(observed) && observed.have_all_arrived(self.plan, sent, of_dead))
             || (!is_any_due() && self.is_stalled(observed, quiet))
