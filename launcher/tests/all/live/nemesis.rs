@@ -178,7 +178,10 @@ fn attacked_run(seed: u64) -> Result<(u64, u64), String> {
     let is_expected = match result.code {
         // The record is written by the reaper.
         None if ending == 0 => {
-            wait_until("the reaper has saved the logs", || folder.join("run.json").exists());
+            // The launcher may have written the record before it died, and not the logs.
+            wait_until("the reaper has saved the logs", || {
+                folder.join("run.json").exists() && segments(pid).is_empty()
+            });
             let reported = output(&format!("report {}", folder.display()));
             let is_merged = folder.join("summary.json").exists();
             if !is_merged {
