@@ -1,5 +1,5 @@
-//! Analysis of recorded runs: merge, figures, verdicts, statistics and reports. Starts no process
-//! and sends no signal.
+//! Analysis of experiments, which are many recorded runs: statistics, answers, reports and pages.
+//! Starts no process and sends no signal.
 #![forbid(unsafe_code)]
 
 pub mod experiment;

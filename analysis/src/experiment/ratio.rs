@@ -6,7 +6,7 @@ use record::numbers::plain;
 use verdict::chart::interval_plot::IntervalRow;
 use verdict::summary::Measure;
 
-/// The legend of [`format_evidence`], for the note below a table.
+/// The legend of [`format_ratio`], for the note below a table.
 pub(super) const MARKS: &str =
     "▲ slower, ▼ faster, = equivalent within the margin, ? cannot tell, –: not comparable";
 

@@ -6,6 +6,7 @@
 //! | `html` | the pictures of runs and experiments |
 //! | `formats` | every file that is read back: its keys, its versions, damage |
 
+#[allow(dead_code, reason = "the tests of verdict use the rest")]
 #[path = "../../../verdict/tests/all/common.rs"]
 mod common;
 #[path = "../../../verdict/tests/all/fixture/mod.rs"]

@@ -31,7 +31,7 @@ fn sweep(kind: &str) -> Value {
 fn converted(documents: &[(&str, Value)]) -> Experiment {
     let folder = folder(documents);
     let experiment = Experiment::read(folder.path()).unwrap();
-    assert!(verdict::html::render(folder.path()).unwrap().contains("<html"));
+    assert!(analysis::html::render(folder.path()).unwrap().contains("<html"));
     // From now on the folder has the new document.
     experiment.save(folder.path()).unwrap();
     fs::write(folder.path().join("sweep.json"), "damaged").unwrap();

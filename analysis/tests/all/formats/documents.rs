@@ -208,7 +208,7 @@ fn board_tables_and_page_match_document() {
     assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
     let folder = tempfile::tempdir().unwrap();
     boards.save(folder.path()).unwrap();
-    let page = verdict::html::render(folder.path()).unwrap();
+    let page = analysis::html::render(folder.path()).unwrap();
     for word in ["data-torn=\"2\"", "\"name\":\"write\"", "a problem", "from due"] {
         assert!(page.contains(word), "{word}");
     }

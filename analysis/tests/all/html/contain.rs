@@ -57,7 +57,7 @@ fn containment_table_draws_each_cell() {
     experiment.save(folder.path()).unwrap();
     let table = Containments::from_experiment(&experiment).unwrap();
     assert_eq!(table.rows, rows);
-    let html = verdict::html::render(folder.path()).unwrap();
+    let html = analysis::html::render(folder.path()).unwrap();
     keep("contain.html", &html);
     check_alone(&html);
     assert!(html.contains(&format!("started {}", experiment.started)), "a page has its date");
