@@ -7,7 +7,7 @@
 #   bash .ci/seeds.sh FOLDER board sweep                         only these
 #   LAUNCHER=./launcher bash .ci/seeds.sh FOLDER board           with a program that was built elsewhere
 #
-# Then: BULKHEAD_GOLDEN=1 cargo test -p launcher --test all seeds
+# Then: BULKHEAD_GOLDEN=1 cargo test -p checks seeds
 set -euo pipefail
 out=${1:?the folder of the results}
 shift

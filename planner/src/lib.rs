@@ -1,5 +1,5 @@
-//! Converts settings into a plan: [`resolve`] makes every setting concrete, [`layout`] gives every
-//! thread its core.
+//! Converts settings into a plan: [`resolve()`] makes every setting concrete, [`layout()`] gives
+//! every thread its core.
 //!
 //! Between the two the schedule is made, since the logs are sized by the orders that it holds. Both
 //! are pure functions of their arguments: the machine comes in as a value, so plans for other

@@ -1,4 +1,4 @@
-//! Resolved settings and the plan that they give: the result of [`super::resolve`].
+//! Resolved settings and the plan that they give: the result of [`super::resolve()`].
 
 use crate::config::{Arrivals, Choice, Priority, Settings, Switch};
 use protocol::plan::{
@@ -62,7 +62,8 @@ impl Input {
 pub struct Resolved {
     /// The settings in effect: resolving them again on the same machine gives the same.
     pub settings: Settings,
-    /// The plan, without what follows from the machine and the schedule: [`super::layout`] adds it.
+    /// The plan, without what follows from the machine and the schedule: [`super::layout()`] adds
+    /// it.
     pub plan: Plan,
     /// Source of the run's orders.
     pub input: Input,

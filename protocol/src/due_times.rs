@@ -17,8 +17,8 @@ impl DueTimes<'_> {
         self.0[strategy.as_usize()].load(at, Ordering::Relaxed)
     }
 
-    /// Returns when the first of a strategy's `orders` after `since_ns` is due, in nanoseconds since
-    /// the start.
+    /// Returns when the first of a strategy's `orders` after `since_ns` is due, in nanoseconds
+    /// since the start.
     pub fn first_after(&self, strategy: StrategyIndex, orders: usize, since_ns: u64) -> Option<u64> {
         // Entries come in the order of their times.
         let (mut from, mut to) = (0, orders);

@@ -1,4 +1,4 @@
-//! The vocabulary of a run: its record, the logs of its threads, its documents, and the units and
+//! The vocabulary of a run: its record, the logs of its threads, its documents, the units and
 //! numbers of all texts, and the screen. Reads and writes files; starts no process and decides
 //! nothing.
 #![forbid(unsafe_code)]

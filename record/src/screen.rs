@@ -1,5 +1,6 @@
-//! The screen: its width, and a standard output whose reader may close it early (`launcher run | head`): the run continues, and
-//! its exit code still reports how it ended.
+//! The screen: its width, and a standard output that its reader may close early.
+//!
+//! In `launcher run | head` the run continues, and its exit code still reports how it ended.
 
 use crate::escape::{PrintableWriter, printable};
 use std::io::{self, ErrorKind, IsTerminal, StdoutLock, Write};

@@ -3,7 +3,7 @@
 //!
 //! All choices are drawn from the run's seed: with the same seed, and the same strategies running
 //! at the same times, the same victims are chosen. All other kinds, and faults at an order, are
-//! injected by the strategy itself ([`roles::faults::own`]).
+//! injected by the strategy itself (`roles::faults::own`).
 
 use protocol::faults::Draws;
 use protocol::index::StrategyIndex;
@@ -22,6 +22,7 @@ pub enum Presence {
     Gone,
 }
 
+/// A fault to inject now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueFault {
     /// Index of the fault in the plan.
@@ -32,6 +33,7 @@ pub struct DueFault {
     pub target: Option<Role>,
 }
 
+/// The faults of a plan that are signals and still to be injected.
 #[derive(Clone, Debug)]
 pub struct FaultSchedule {
     pending: Vec<PendingFault>,
@@ -48,6 +50,7 @@ struct PendingFault {
 }
 
 impl FaultSchedule {
+    /// Removes all pending faults: none is injected any more.
     pub fn clear(&mut self) {
         self.pending.clear();
     }

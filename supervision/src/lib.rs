@@ -3,8 +3,9 @@
 //! contained ([`containment`]); so does Ctrl-C.
 //!
 //! It is pure: no process, clock, file or signal inside. [`Supervisor::step`] takes what was
-//! observed and gives actions. The runtime observes and performs them (`supervise`); the simulation
-//! does the same with simulated processes (`simulate`).
+//! observed and gives actions. The runtime observes and performs them
+//! (`launcher::runtime::supervise`); the simulation does the same with simulated processes
+//! (`launcher::simulate`).
 //!
 //! ```text
 //! starting ─ all ready ─▶ trading ─ nobody awaited ─▶ closing ─▶ draining ─▶ settling
@@ -23,7 +24,7 @@ pub mod containment;
 mod debugger_stops;
 mod disk_waits;
 mod failures;
-pub mod faults;
+mod faults;
 mod measured;
 pub mod observations;
 mod pauses;

@@ -23,11 +23,14 @@ pub const STEADY: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
+/// How an incarnation ended, as far as its restart depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct IncarnationEnd {
+pub(crate) struct IncarnationEnd {
     /// A fault of the plan killed or stopped the process.
     pub is_planned: bool,
+    /// It sent or settled an order.
     pub has_traded: bool,
+    /// How long it ran duty cycles.
     pub ran: Duration,
 }
 
@@ -43,7 +46,7 @@ pub struct Backoff {
 
 impl Backoff {
     /// Counts an early exit of a process that ran for `ran`. Returns the pause.
-    pub fn charge(&mut self, ran: Duration) -> Duration {
+    pub(crate) fn charge(&mut self, ran: Duration) -> Duration {
         self.hasty = if ran >= STEADY { 0 } else { self.hasty.saturating_add(1) };
         match self.hasty {
             0 | 1 => Duration::ZERO,
@@ -56,6 +59,7 @@ impl Backoff {
         self.due = Some(now + self.charge(now.saturating_duration_since(started)));
     }
 
+    /// Returns `true` once the last pause is over.
     pub fn is_over(&self, now: Instant) -> bool {
         self.due.is_none_or(|due| now >= due)
     }
@@ -63,7 +67,7 @@ impl Backoff {
 
 /// The restart budget of one process, which decides whether it is restarted.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RestartPolicy {
+pub(crate) struct RestartPolicy {
     backoff: Backoff,
     /// Deaths in a row of incarnations that made no progress.
     futile: u32,

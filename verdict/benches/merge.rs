@@ -1,6 +1,6 @@
 //! Benchmark of the merge: a synthetic run of 4 million orders is merged, checked and measured.
 //!
-//! `cargo bench -p analysis --bench merge [-- MILLIONS_OF_ORDERS]`; the folder is created in the
+//! `cargo bench -p verdict --bench merge [-- MILLIONS_OF_ORDERS]`; the folder is created in the
 //! temporary directory.
 #![allow(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! Reads the kernel's CPU account of a thread or process: whether it is runnable or waits for a disk,
-//! and how long it has run.
+//! Reads the kernel's CPU account of a thread or process: whether it is runnable or waits for a
+//! disk, and how long it has run.
 
 use std::time::Duration;
 use supervision::stuck::CpuAccount;

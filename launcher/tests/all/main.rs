@@ -1,5 +1,5 @@
 //! The launcher's integration tests, in one binary: real processes, and simulated runs. What is
-//! made of a run's logs is tested in `analysis`.
+//! made of a run's logs is tested in `verdict`, and of experiments in `analysis`.
 //!
 //! | folder | what it tests |
 //! |---|---|
@@ -20,6 +20,6 @@ mod simulate;
 mod simulate_supervisor;
 mod syscalls;
 
-/// The made-up runs of the tests of `analysis`.
+/// The made-up runs of the tests of `verdict`.
 #[path = "../../../verdict/tests/all/fixture/mod.rs"]
 mod fixture;

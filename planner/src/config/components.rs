@@ -1,5 +1,5 @@
 //! Names of the strategy and venue kinds: the built-in ones, and those that the program has
-//! registered ([`crate::Harness`]).
+//! registered (`launcher::Harness`).
 
 use super::value::{ListParser, SettingValue, unknown};
 use core::marker::PhantomData;

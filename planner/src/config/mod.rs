@@ -2,7 +2,7 @@
 //!
 //! Every field is optional. They are merged command line over config file over preset
 //! ([`Settings::over`]); the planner resolves the rest by what the machine can carry
-//! ([`crate::resolve`]).
+//! ([`crate::resolve()`]).
 
 mod by_strategy;
 pub mod components;

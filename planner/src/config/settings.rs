@@ -11,7 +11,7 @@
 //!
 //! Values are parsed and formatted by [`SettingValue`](super::value::SettingValue). A row with a
 //! default has a method of its name, so `settings.repeats()` is what the run uses. Defaults
-//! that depend on the machine or on other settings are in [`crate::resolve`]; the table
+//! that depend on the machine or on other settings are in [`crate::resolve()`]; the table
 //! has a small machine's.
 
 use super::table::settings;

@@ -8,7 +8,7 @@
 //! | [`FaultyAgent`] | the strategy's agent | at the first duty cycle after a time |
 //!
 //! Only the first incarnation has faults. Faults that the launcher performs by signal are in
-//! `launcher::faults`.
+//! `supervision::faults`.
 
 pub use super::acts::{FaultContext, forge_headers, forge_status, perform, scribble_once};
 use crate::faults::resources::Surroundings;

@@ -14,17 +14,15 @@
 //!
 //! The liveness deadline is the only step that depends on time. Fencing requires the kernel's proof
 //! that the process is gone, and the memory of a dead process is reset only after the engine has
-//! reported that it no longer reads it. [`RestartPolicy`] decides whether and when a strategy or
-//! gateway is restarted; one that stays down does not end the run. Engine and exchanges are not
-//! fenced: see `journaled.rs`.
+//! reported that it no longer reads it. The [restart policy](crate::restart_policy) decides whether
+//! and when a strategy or gateway is restarted; one that stays down does not end the run. Engine
+//! and exchanges are not fenced: see `journaled.rs`.
 //!
 //! A spare strategy is down from the start. One that is down is started again if an operator adds
 //! it: see `additions.rs`.
 //!
 //! A strategy that is a thread of the engine's process dies alone if its thread ends or hangs: see
 //! `threads.rs`.
-//!
-//! [`RestartPolicy`]: super::restart_policy::RestartPolicy
 
 mod additions;
 mod gateways;
@@ -128,7 +126,8 @@ impl<'a> Containment<'a> {
         Self { start_ticks, exit_limit, read_limit, processes, ..Self::inactive(plan) }
     }
 
-    pub fn record_fault(&mut self, role: Role, ticks: u64) {
+    /// Records that a fault was injected into the process of a role, at a time in ticks.
+    pub(crate) fn record_fault(&mut self, role: Role, ticks: u64) {
         if let Some(case) = self.processes.iter_mut().find(|case| case.has_role(role)) {
             case.fault = Some(ticks);
         }

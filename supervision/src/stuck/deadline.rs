@@ -20,11 +20,13 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    pub const fn new(limit: u64, now: u64) -> Self {
+    /// Creates the deadline of a wait that begins now, with a limit in the unit of `now`.
+    pub(crate) const fn new(limit: u64, now: u64) -> Self {
         Self { limit, stretch: DEFAULT_STRETCH, since: now, last_awake: now }
     }
 
-    pub const fn within(limit: Duration, now_ns: u64) -> Self {
+    /// Creates the deadline of a wait that begins at a time in nanoseconds.
+    pub(crate) const fn within(limit: Duration, now_ns: u64) -> Self {
         Self::new(limit.as_nanos() as u64, now_ns)
     }
 
@@ -67,7 +69,8 @@ impl Deadline {
         now.saturating_sub(self.since(extended)) > self.limit
     }
 
-    pub const fn limit(&self) -> u64 {
+    /// Returns the limit, without extensions.
+    pub(crate) const fn limit(&self) -> u64 {
         self.limit
     }
 }

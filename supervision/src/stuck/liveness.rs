@@ -41,7 +41,7 @@ const CLOCK_SKEW: Duration = Duration::from_millis(1);
 
 /// A reason to kill a thread's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum LivenessFault {
+pub(crate) enum LivenessFault {
     #[error("hangs: no duty cycle for {}", Nanos(.0.as_nanos() as u64))]
     Silent(Duration),
     /// The thread reported done this long ago, and its process still runs.
@@ -53,7 +53,7 @@ pub enum LivenessFault {
 
 /// Values in a thread's status block that no correct thread writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum ForgedStatus {
+pub(crate) enum ForgedStatus {
     #[error("forged heartbeat: it lies in the future")]
     Future,
     #[error("forged heartbeat: it went back")]
@@ -144,7 +144,8 @@ impl Liveness {
         Deadline::new(self.ticks(limit), now).stretched_to(STARVED_LIMITS.into())
     }
 
-    pub fn open(&mut self, now: u64) {
+    /// Records that the barrier has opened, at a time in ticks: all deadlines restart.
+    pub(crate) fn open(&mut self, now: u64) {
         self.is_open = true;
         self.watches.iter_mut().for_each(|watch| watch.deadline.restart(now));
     }
@@ -340,7 +341,7 @@ impl Liveness {
     }
 
     /// Returns the fault of a thread. `shares`: all threads of its process.
-    pub fn fault(&self, thread: usize, shares: &[u32]) -> Option<LivenessFault> {
+    pub(crate) fn fault(&self, thread: usize, shares: &[u32]) -> Option<LivenessFault> {
         let watch = &self.watches[thread];
         if let Some(forgery) = watch.forged {
             return Some(LivenessFault::Forged(forgery));

@@ -30,9 +30,11 @@ mod stall;
 pub use cpu::{CpuAccount, CpuSample};
 pub use deadline::Deadline;
 pub use debugger::Debugger;
-pub use liveness::{Liveness, LivenessFault};
+pub use liveness::Liveness;
+pub(crate) use liveness::LivenessFault;
 pub use shutdown_timeout::ShutdownTimeout;
-pub use stall::{ProgressCounters, StallWatch};
+pub(crate) use stall::ProgressCounters;
+pub use stall::StallWatch;
 
 use protocol::index::StrategyIndex;
 use protocol::plan::Role;

@@ -15,8 +15,9 @@ pub struct StallWatch {
     progress_count: u64,
 }
 
+/// The engine's counters by which a stall is detected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProgressCounters {
+pub(crate) struct ProgressCounters {
     /// Counts everything done with an order. It falls while a successor of the engine reads its
     /// journal: only a count above all earlier ones is progress.
     pub count: u64,
@@ -36,7 +37,7 @@ impl StallWatch {
     /// `starved_ns`: when a thread was last starved. `due_after`: the earliest time after the given
     /// one at which a strategy that is not done is due to send; [`None`] if one of them only waits
     /// for reports.
-    pub fn check_stall(
+    pub(crate) fn check_stall(
         &mut self,
         now_ns: u64,
         awake_since_ns: u64,
@@ -62,7 +63,8 @@ impl StallWatch {
         now_ns.saturating_sub(self.deadline.since(0))
     }
 
-    pub const fn limit(&self) -> Duration {
+    /// Returns the maximum time without progress.
+    pub(crate) const fn limit(&self) -> Duration {
         Duration::from_nanos(self.deadline.limit())
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! A single module: `cargo test -p verdict --test all accounts::`.
 
-#[expect(dead_code, reason = "the tests of the other crate use the rest")]
+#[allow(dead_code, reason = "the tests of analysis use the rest")]
 mod common;
 mod fixture;
 mod runs;
