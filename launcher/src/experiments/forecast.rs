@@ -3,7 +3,6 @@
 use super::presets::SweepPreset;
 use analysis::experiment::{Experiment, ExperimentRuns, Kind, Point, SettingTexts, too_few_repeats};
 use analysis::stats::{MIN_PAIRS, is_oversubscribed};
-use planner;
 use planner::config::Settings;
 use protocol::plan::{Plan, Threading};
 use record::fitness::shared_cores_note;

@@ -11,7 +11,6 @@ use crate::runtime::active::ActiveRun;
 use crate::runtime::container::{self, cgroups};
 use analysis::experiment::{CheckState, MachineCheck as Check};
 use anyhow::Result;
-use planner;
 use planner::config::Settings;
 use planner::host::{self, Machine, System};
 use protocol::plan::Plan;

@@ -1,6 +1,5 @@
 //! The containment matrix: the faults to inject, the techniques and the isolation levels.
 
-use planner;
 use planner::config::value::SettingValue;
 use planner::config::{FaultSpec, Faults, Settings};
 use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};

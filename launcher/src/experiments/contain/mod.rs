@@ -25,7 +25,6 @@ use matrix::{
     ContainCase, carries_programs, case_of, choose_victim, contain_cases, cross_process_techniques,
     has_program, settings,
 };
-use planner;
 use planner::config::{Common, Settings, UsageError};
 use planner::host::Machine;
 use protocol::plan::{Isolation, IsolationLevels, Technique};

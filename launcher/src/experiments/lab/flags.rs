@@ -3,7 +3,6 @@
 use crate::experiments::benchmark::check_cores;
 use analysis::experiment::{Lab, LabCell, Speed, Wait};
 use clap::Args;
-use planner;
 use planner::config::value::{named, one_of};
 use planner::config::{CoreList, UsageError};
 use planner::host::Machine;

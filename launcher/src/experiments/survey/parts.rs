@@ -19,7 +19,6 @@ use analysis::experiment::{
 use analysis::stats::MIN_PAIRS;
 use anyhow::{Context, Error, Result, bail};
 use clap::Args;
-use planner;
 use planner::config::RunFlags;
 use planner::host::Machine;
 use record::document::Document;
