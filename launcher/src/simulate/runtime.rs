@@ -87,8 +87,9 @@ pub(super) struct RuntimeSightings {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ConfirmedChange {
     number: u32,
-    /// When the launcher saw it, in ticks.
+    /// When the launcher first saw it and when it last looked, in ticks.
     ticks: u64,
+    looked: u64,
     pub strategy: StrategyIndex,
     /// The strategy's incarnation at that time.
     pub epoch: u16,
@@ -191,8 +192,10 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
             let thread = self.scenario.plan.thread_of(Role::Strategy(change.strategy));
             let is_over = !is_trading || thread.is_some_and(|it| observed.state(it) == ThreadState::Done);
             let is_same = control.incarnation(change.strategy).epoch == change.epoch;
-            let reads = Duration::from_nanos(now - change.ticks) <= READ_LIMIT;
-            change.must_act = !(reads && is_same && is_over);
+            // At the look before: the launcher may have slept since.
+            let read = Duration::from_nanos(change.looked - change.ticks) < READ_LIMIT;
+            change.must_act = !(read && is_same && is_over);
+            change.looked = now;
         }
         let is_new = |number: u32| self.confirmed.iter().all(|change| change.number != number);
         let life = |strategy: StrategyIndex| control.incarnation(strategy);
@@ -206,12 +209,12 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
             let is_new = given >= self.renewed[strategy.as_usize()];
             let is_meant = is_new && !is_done && !life(strategy).fenced;
             let (epoch, must_act) = (life(strategy).epoch, is_trading && runs && is_meant);
-            ConfirmedChange { number, ticks: now, strategy, epoch, is_addition: false, must_act }
+            ConfirmedChange { number, ticks: now, looked: now, strategy, epoch, is_addition: false, must_act }
         };
         let addition = |addition: &OperatorAddition| {
             let OperatorAddition { number, strategy, .. } = *addition;
             let (epoch, must_act) = (life(strategy).epoch, is_trading && life(strategy).fenced);
-            ConfirmedChange { number, ticks: now, strategy, epoch, is_addition: true, must_act }
+            ConfirmedChange { number, ticks: now, looked: now, strategy, epoch, is_addition: true, must_act }
         };
         let ended = observed.ended_by_operators.iter().filter(|end| is_new(end.number)).map(end);
         let additions = observed.added_by_operators.iter().filter(|added| is_new(added.number)).map(addition);
