@@ -33,39 +33,26 @@ pub(super) fn is_measured(plan: &Plan) -> bool {
 /// A clock for which the loops of agents are compiled.
 pub trait LoopClock: Clock + 'static {
     /// Runs an agent on the calling thread with this clock, until the run ends.
-    fn run<A: Agent<Self> + Send + 'static>(
-        agent: Box<A>,
-        runner: Runner<'_>,
-        idle: idle::IdleStrategy,
-    ) -> Result<()>;
+    fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()>;
 }
 
-/// A loop for each agent with [`idle::IdleStrategy::Spin`], which shows a few nanoseconds. One for
-/// all agents with the idle strategies that give the core away, which take microseconds: they make
-/// dynamic calls, the same with every technique.
+/// Two loops for each agent: one with [`idle::IdleStrategy::Spin`], with which figures are taken,
+/// and one for all other idle strategies.
 #[cfg(not(debug_assertions))]
 impl LoopClock for Tsc {
-    fn run<A: Agent<Self> + Send + 'static>(
-        mut agent: Box<A>,
-        runner: Runner<'_>,
-        idle: idle::IdleStrategy,
-    ) -> Result<()> {
+    fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()> {
         match idle {
-            idle::IdleStrategy::Spin(spin) => runner.run(&mut *agent, Self, spin),
-            idle => runner.run(&mut (agent as Box<dyn AnyAgent<Self>>), Self, idle),
+            idle::IdleStrategy::Spin(spin) => runner.run(agent, Self, spin),
+            idle => runner.run(agent, Self, idle),
         }
     }
 }
 
-/// One loop for all agents, on whichever clock the plan names: nothing is measured with it.
+/// One loop for each agent, on whichever clock the plan names.
 impl LoopClock for clock::AnyClock {
-    fn run<A: Agent<Self> + Send + 'static>(
-        agent: Box<A>,
-        runner: Runner<'_>,
-        idle: idle::IdleStrategy,
-    ) -> Result<()> {
+    fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()> {
         let clock = Self::from(runner.plan.clock);
-        runner.run(&mut (agent as Box<dyn AnyAgent<Self>>), clock, idle)
+        runner.run(agent, clock, idle)
     }
 }
 
@@ -80,9 +67,9 @@ pub trait RoleAgent<K: Clock>: AnyAgent<K> {
     fn run(self: Box<Self>, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()>;
 }
 
-impl<K: LoopClock, A: Agent<K> + Send + 'static> RoleAgent<K> for A {
-    fn run(self: Box<Self>, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()> {
-        K::run(self, runner, idle)
+impl<K: LoopClock, A: Agent<K> + Send> RoleAgent<K> for A {
+    fn run(mut self: Box<Self>, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()> {
+        K::run(&mut *self, runner, idle)
     }
 }
 
