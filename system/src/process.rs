@@ -189,6 +189,14 @@ pub fn kill(pidfd: BorrowedFd<'_>) -> io::Result<()> {
     send(pidfd, Signal::SIGKILL)
 }
 
+/// Asks a process to end, by SIGINT, as Ctrl-C does.
+///
+/// # Errors
+/// The process has ended, or belongs to another user.
+pub fn interrupt(pidfd: BorrowedFd<'_>) -> io::Result<()> {
+    send(pidfd, Signal::SIGINT)
+}
+
 /// Asks a process to end, by SIGTERM.
 ///
 /// # Errors

@@ -1,19 +1,18 @@
 //! Makes the runs of an experiment with real processes.
 
 use super::busy::{self, GIVEN_UP, Load};
+use super::launcher::Launcher;
 use super::measure::{MeasureEnd, MeasuredRun, RunMaker, is_missing, measure, measure_unless, shorten};
 use super::progress::{Pace, SweepProgress};
 use super::record::discard_unrecorded_runs;
 use super::search::search;
 use super::{extra_figures, pairs};
-use crate::runtime::clean::{self, CleanScope};
-use crate::runtime::run::{self, Interrupted, Interruption, Presentation};
-use crate::runtime::signals::{self, Signals};
 use analysis::experiment::{Experiment, Kind, SearchLimits};
 use anyhow::{Context, Result};
 use indicatif::HumanDuration;
 use planner::config::Settings;
 use planner::host::Machine;
+use planner::host::signals::{self, Interrupted, Signals};
 use planner::{self, Input};
 use record::document::Document;
 use record::numbers::counted;
@@ -75,18 +74,10 @@ fn announcement(record: &Experiment, (missing, time): (u32, Duration), is_more: 
 /// it.
 pub fn with_maker<T>(record: &Experiment, work: impl FnOnce(&mut RunMaker<'_>) -> Result<T>) -> Result<T> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
-    let machine = planner::host::machine();
-    let how = Presentation {
-        quiet: true,
-        weaker_sandbox: record.weaker_sandbox,
-        start_timeout: Duration::from_nanos(record.start_timeout_ns),
-        signals: &signals,
-        interruption: Interruption::Discard,
-    };
+    let start_timeout = Duration::from_nanos(record.start_timeout_ns);
+    let launcher = Launcher { weaker_sandbox: record.weaker_sandbox, start_timeout, signals: &signals };
     work(&mut |settings: &Settings| -> Result<MeasuredRun> {
-        // Ctrl-C while the logs are merged: the next run does not begin, and this one is whole.
-        let finished = run::run(&planner::resolve(settings, &machine)?, &machine, &how)?;
+        let finished = launcher.run(settings)?;
         let extra = extra_figures(record.kind, settings, &finished);
         Ok(MeasuredRun { extra, ..finished.into() })
     })

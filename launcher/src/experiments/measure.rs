@@ -1,13 +1,14 @@
 //! Runs the missing runs of a sweep, and saves after each.
 
+use super::launcher::LaunchedRun;
 use super::progress::SweepProgress;
 use super::record::discard_unrecorded_runs;
-use crate::runtime::run::{FinishedRun, Interrupted};
 use crate::saved_results::RUNS;
 use analysis::experiment::{Experiment, ExperimentState, Figures, Kind, Row, Setting};
 use analysis::stats::RunOutline;
 use anyhow::{Context, Result};
 use planner::config::Settings;
+use planner::host::signals::Interrupted;
 use record::document::Document;
 use record::logfile::EXTENSION;
 use record::run::RunOutcome;
@@ -34,10 +35,10 @@ pub struct MeasuredRun {
     pub extra: Figures,
 }
 
-impl From<FinishedRun> for MeasuredRun {
-    fn from(finished: FinishedRun) -> Self {
-        let outline = RunOutline::from_summary(&finished.summary);
-        Self { folder: finished.folder, outcome: finished.outcome, outline, extra: Figures::default() }
+impl From<LaunchedRun> for MeasuredRun {
+    fn from(launched: LaunchedRun) -> Self {
+        let outline = RunOutline::from_summary(&launched.summary);
+        Self { folder: launched.folder, outcome: launched.outcome, outline, extra: Figures::default() }
     }
 }
 

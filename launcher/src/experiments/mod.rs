@@ -23,6 +23,7 @@ pub mod flags;
 mod forecast;
 pub mod lab;
 mod launch;
+mod launcher;
 mod measure;
 mod pairs;
 mod points;
@@ -34,8 +35,6 @@ mod search;
 pub mod survey;
 pub mod sweep;
 
-use crate::runtime::run::FinishedRun;
-use crate::runtime::signals::Signals;
 use crate::saved_results;
 use ::record::document::Document;
 use ::record::run::RunRecord;
@@ -46,9 +45,11 @@ use busy::Load;
 use clap::Args;
 use lab::LabFlags;
 use launch::measure_missing;
+use launcher::LaunchedRun;
 use measure::MeasureEnd;
 use planner::config::{Common, Settings, UsageError};
 use planner::host::Machine;
+use planner::host::signals::Signals;
 use progress::Pace;
 use publish::publish;
 use std::io::Write;
@@ -99,7 +100,7 @@ fn measure_experiment(record: &mut Experiment, folder: &Path, json: bool) -> Res
 }
 
 /// Returns what the kind of an experiment asks of a run with these settings beyond its outline.
-fn extra_figures(kind: Kind, settings: &Settings, run: &FinishedRun) -> Figures {
+fn extra_figures(kind: Kind, settings: &Settings, run: &LaunchedRun) -> Figures {
     let mut extra = Figures::default();
     if kind == Kind::Contain {
         let outcome = contain::outcome(settings, run);

@@ -2,14 +2,14 @@
 //! all with equal load.
 
 use super::flags::{AxisValue, SweepRequest};
+use super::launcher::missing_containers;
 use super::usage;
-use crate::runtime::container;
-use crate::runtime::memory_check;
-use crate::runtime::realtime;
 use analysis::experiment::{Axis, AxisRecord, Experiment, Setting};
 use anyhow::Result;
 use planner::config::{Arrivals, Choice, Settings, UsageError};
 use planner::host::{Machine, MemoryFacts, RealTime};
+use planner::memory_check;
+use planner::realtime;
 use planner::{self, Input, Resolved};
 use protocol::plan::{Binary, Isolation, Threading};
 use record::units::{Count, Nanos};
@@ -156,7 +156,7 @@ pub(super) fn check(
         }
     }
     if resolved.plan.isolation.has(Isolation::Container)
-        && let Some(why) = container::missing(weaker_sandbox)
+        && let Some(why) = missing_containers(weaker_sandbox)
     {
         return Err(UsageError(why));
     }

@@ -2,12 +2,12 @@
 
 use super::flags::SweepRequest;
 use super::usage;
-use crate::runtime::folder;
 use analysis::experiment::{Experiment, Kind};
 use analysis::stats::MachineKey;
 use anyhow::{Context, Result, bail};
 use planner::config::{CONFIG_FILE, Common, Settings};
 use planner::host::{Machine, System};
+use planner::result_folder::create_result_folder;
 use record::document::Document;
 use record::run::RunRecord;
 use std::fs;
@@ -68,7 +68,7 @@ pub fn create(mut record: Experiment, out: Option<PathBuf>) -> Result<(Experimen
     if let Some(load) = System::read().load {
         record.notes.push(format!("load of the machine when it began: {load:.1}"));
     }
-    let folder = folder::create_result_folder(&out, &record.started, record.kind.name())?;
+    let folder = create_result_folder(&out, &record.started, record.kind.name())?;
     record.set_launcher();
     record.save(&folder)?;
     Ok((record, folder))

@@ -1,8 +1,9 @@
 //! A run's folder, created before the run and kept once it has started. Its files are written
 //! atomically.
 
-use anyhow::{Context, Result, anyhow, bail};
-use planner::config::{Settings, UsageError};
+use anyhow::{Context, Result};
+use planner::config::Settings;
+pub use planner::result_folder::create_result_folder;
 use protocol::plan::{Plan, Workload};
 use roles::faults::CORES_FOLDER;
 use std::fs;
@@ -26,31 +27,6 @@ pub fn recreate(path: &Path, settings: Option<&Settings>) -> Result<Option<Strin
     Ok(Some(format!(
         "the folder {name} was removed while the run went on, and made again: what processes had printed there is lost"
     )))
-}
-
-/// Creates the folder of a result, `<out>/<time>-<kind>`, with a number appended if it exists.
-/// `started` is the time as in its record.
-pub fn create_result_folder(out: &Path, started: &str, kind: &str) -> Result<PathBuf> {
-    let cannot = |folder: &Path, error: std::io::Error| -> anyhow::Error {
-        let why = format!("cannot make the folder {} (--out): {error}", folder.display());
-        match error.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                anyhow!("{why}; make room, or choose another --out")
-            }
-            _ => UsageError(format!("{why}; choose another --out")).into(),
-        }
-    };
-    fs::create_dir_all(out).map_err(|error| cannot(out, error))?;
-    let base = format!("{}-{kind}", started.replace(':', "").trim_end_matches('Z'));
-    for number in 1..1000 {
-        let folder = out.join(if number == 1 { base.clone() } else { format!("{base}-{number}") });
-        match fs::create_dir(&folder) {
-            Ok(()) => return Ok(folder),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(cannot(&folder, error)),
-        }
-    }
-    bail!("{} holds a thousand results of this second: choose another --out", out.display())
 }
 
 /// A run's folder, removed on drop unless the run has started.

@@ -2,8 +2,6 @@
 //! calibrated and the core-to-core round trip measured.
 
 use crate::runtime::container::{self, cgroups};
-use crate::runtime::memory_check;
-use crate::runtime::realtime;
 use crate::runtime::resources;
 use crate::runtime::run_id::RunId;
 use crate::runtime::signals::{self, Signals};
@@ -14,6 +12,8 @@ use planner::config::input::UserFile;
 use planner::config::value::SettingValue;
 use planner::config::{UsageError, program};
 use planner::host::{self, FsSpace, Machine, MemoryFacts, RealTime};
+use planner::memory_check;
+use planner::realtime;
 use planner::{self, Input, OrderCounts, Resolved, RunIdentity};
 use protocol::index::StrategyIndex;
 use protocol::plan::{ClockSource, Isolation, Plan, Role, Trading};
@@ -67,19 +67,6 @@ impl Interruption {
             Self::Drain => 2,
             Self::Discard => 1,
         }
-    }
-}
-
-/// The error that a run was interrupted by Ctrl-C before its first order, or is discarded because
-/// of it ([`Interruption::Discard`]).
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("interrupted: nothing was measured")]
-pub struct Interrupted;
-
-impl Interrupted {
-    /// Returns an error if a termination signal came: what has not begun does not begin.
-    pub fn check() -> Result<(), Self> {
-        if signals::is_end_requested() { Err(Self) } else { Ok(()) }
     }
 }
 

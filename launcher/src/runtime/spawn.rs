@@ -4,12 +4,12 @@
 use crate::runtime::container::cgroups::ContainerCgroups;
 use crate::runtime::cpu_accounts::accounts_of;
 use crate::runtime::debugger::RunOwner;
-use crate::runtime::prepare::Interrupted;
 use crate::runtime::process::{Process, RoleProcess};
 use crate::runtime::progress::complain;
 use crate::runtime::reaper;
 use crate::runtime::resources;
 use crate::runtime::setup::Segments;
+use crate::runtime::signals::Interrupted;
 use crate::runtime::standbys::Standbys;
 use anyhow::{Context, Result, bail};
 use planner::host;

@@ -30,6 +30,19 @@ pub fn is_end_requested() -> bool {
     REQUESTED.load(Ordering::Relaxed) != 0
 }
 
+/// The error that a run was interrupted by Ctrl-C before its first order, or is discarded because
+/// of it.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("interrupted: nothing was measured")]
+pub struct Interrupted;
+
+impl Interrupted {
+    /// Returns an error if a termination signal came: what has not begun does not begin.
+    pub fn check() -> Result<(), Self> {
+        if is_end_requested() { Err(Self) } else { Ok(()) }
+    }
+}
+
 /// Counts termination signals: the first one drains the run, the second one ends it immediately.
 pub struct Signals {
     stream: UnixStream,

@@ -11,10 +11,10 @@ mod rows;
 
 use super::dry_run::dry_run;
 use super::flags::{SweepRequest, SweptSettings};
+use super::launcher::LaunchedRun;
 use super::points::new_point;
 use super::record::new_record;
 use super::{ExperimentFlags, measure_and_publish, usage};
-use crate::runtime::run::FinishedRun;
 use analysis::experiment::axis::CostRole;
 use analysis::experiment::{
     Disturbances, Experiment, ExperimentState, FaultOutcome, Kind, ProtectionCost, Setting,
@@ -131,7 +131,7 @@ fn disturbances(folder: &Path) -> Result<Disturbances> {
 }
 
 /// Returns the outcome of the fault in a run with these settings. `None`: the run ended too early.
-pub(super) fn outcome(settings: &Settings, run: &FinishedRun) -> Option<FaultOutcome> {
+pub(super) fn outcome(settings: &Settings, run: &LaunchedRun) -> Option<FaultOutcome> {
     let case = case_of(settings)?;
     let folder = run.folder.file_name().unwrap_or_default().to_string_lossy();
     if case.scenario.fault.kind.is_of_venue() {

@@ -9,7 +9,6 @@ mod parts;
 
 use super::progress::progress_line;
 use super::usage;
-use crate::runtime::folder;
 use crate::runtime::signals::{self, Signals};
 use crate::saved_results::RUNS;
 use ::record::screen::{complain, stdout};
@@ -19,6 +18,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use indicatif::ProgressBar;
 use planner::host::Machine;
+use planner::result_folder::create_result_folder;
 use record::document::write_atomically;
 use record::fitness::Fitness;
 use record::numbers::counted;
@@ -89,7 +89,7 @@ pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Re
     let machine = planner::host::machine();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let survey = new_survey(minutes, &machine, check());
-    let folder = folder::create_result_folder(&flags.out, &survey.started, "survey")?.canonicalize()?;
+    let folder = create_result_folder(&flags.out, &survey.started, "survey")?.canonicalize()?;
     survey.save(&folder)?;
     let template = format!("{{spinner}} {{elapsed}} of at most {minutes}m · {{prefix}} · {{wide_msg}}");
     let bar = progress_line(true, None, &template);

@@ -7,20 +7,20 @@ use crate::experiments::compare::{self, CompareFlags, SideSelector};
 use crate::experiments::contain::ContainFlags;
 use crate::experiments::disturb::DisturbFlags;
 use crate::experiments::launch::measure_until;
+use crate::experiments::launcher::Launcher;
 use crate::experiments::measure::{MeasureEnd, discard_logs};
 use crate::experiments::publish;
 use crate::experiments::sweep::SweepFlags;
 use crate::experiments::{ExperimentFlags, contain};
-use crate::runtime::clean::{self, CleanScope};
-use crate::runtime::run::{self, Interrupted, Interruption, Presentation};
 use analysis::experiment::{
     Comparisons, Containments, Disturbances, Experiment, ExperimentRuns, IsolationCosts, Recovery,
 };
 use analysis::stats::MIN_PAIRS;
-use anyhow::{Context, Error, Result, bail};
+use anyhow::{Error, Result, bail};
 use clap::Args;
 use planner::config::RunFlags;
 use planner::host::Machine;
+use planner::host::signals::Interrupted;
 use record::document::Document;
 use record::run::RunOutcome;
 use std::ffi::OsString;
@@ -106,7 +106,8 @@ fn choose<'a>(until: Instant, lists: &[(u32, &'a str)]) -> &'a str {
 
 impl SurveyRun {
     pub(super) fn make_recovery(&mut self) -> Result<Option<String>> {
-        clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
+        let start_timeout = Duration::from_secs(10);
+        let launcher = Launcher { weaker_sandbox: false, start_timeout, signals: &self.signals };
         for (role, words) in RECOVERY {
             if Instant::now() > self.until {
                 return Ok(Some(format!("no time for {role}")));
@@ -114,14 +115,7 @@ impl SurveyRun {
             self.bar.set_message(format!("{role} is killed"));
             self.commands.push(typed("run", words));
             let settings = flags::<RunFlags>(words, Some(&self.folder))?.settings()?;
-            let how = Presentation {
-                quiet: true,
-                weaker_sandbox: false,
-                start_timeout: Duration::from_secs(10),
-                signals: &self.signals,
-                interruption: Interruption::Discard,
-            };
-            let finished = match run::run(&planner::resolve(&settings, &self.machine)?, &self.machine, &how) {
+            let finished = match launcher.run(&settings) {
                 Err(error) if error.is::<Interrupted>() => break,
                 finished => finished?,
             };

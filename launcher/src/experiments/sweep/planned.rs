@@ -15,7 +15,6 @@ use crate::experiments::measure::{MeasureEnd, RunMaker, discard_logs, settings_o
 use crate::experiments::publish::publish;
 use crate::experiments::record;
 use crate::experiments::{ExperimentFlags, usage};
-use crate::runtime::run::Interrupted;
 use ::record::document::Document;
 use ::record::numbers::counted;
 use ::record::run::RunOutcome;
@@ -26,6 +25,7 @@ use analysis::stats::{MachineKey, RunOutline};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use planner::config::{CONFIG_FILE, Common, Settings};
+use planner::host::signals::Interrupted;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};

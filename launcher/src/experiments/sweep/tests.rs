@@ -7,7 +7,6 @@ use crate::experiments::points;
 use crate::experiments::progress::SweepProgress;
 use crate::experiments::record::{new_record, read};
 use crate::experiments::search::search;
-use crate::runtime::run::Interrupted;
 use analysis::experiment::{
     ALL, Axis, Experiment, ExperimentRuns, ExperimentState, Figures, Kind, RateSearch, SearchLimits, Setting,
     sweep,
@@ -16,6 +15,7 @@ use analysis::stats::fixtures;
 use anyhow::{Result, anyhow};
 use planner::config::{Common, Settings};
 use planner::host::fake;
+use planner::host::signals::Interrupted;
 use record::document::Document;
 use record::run::RunOutcome;
 use std::fs;

@@ -409,6 +409,13 @@ pub fn run_processes(launcher: u32) -> Vec<(u32, String)> {
     found
 }
 
+/// Returns the launcher with which an experiment makes a run just now, once its roles run.
+pub fn launcher_of_experiment(experiment: u32) -> Option<u32> {
+    let is_its =
+        |pid: &u32| parent(*pid) == Some(experiment) && proc(*pid, "cmdline").contains("run\0--quiet");
+    processes().find(|pid| is_its(pid) && run_processes(*pid).len() > 1)
+}
+
 /// Returns the newest process of a role in the launcher's run, except one pid.
 pub fn newest_process(launcher: u32, role: &str, except: u32) -> Option<u32> {
     let of_role =

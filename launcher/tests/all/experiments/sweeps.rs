@@ -1,8 +1,8 @@
 //! Live sweeps, comparisons and bills: counts, structure and verdicts, never a latency.
 
 use crate::common::{
-    CommandResult, Running, command, document, entries, list, number, output, run_processes, signal, string,
-    wait_until,
+    CommandResult, Running, assert_nothing_left, command, document, entries, launcher_of_experiment, list,
+    number, output, signal, string, wait_until,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -50,9 +50,14 @@ fn killed(out: &TempDir, name: &str, experiment: &str, finished: usize) -> (Path
         folder.map_or(0, |folder| runs(&document(&folder, "experiment.json")).len())
     };
     wait_until("runs are finished", || measured() >= finished);
-    wait_until("another one runs", || run_processes(running.pid()).len() > 1);
+    let mut launcher = None;
+    wait_until("another one runs", || {
+        launcher = launcher_of_experiment(running.pid());
+        launcher.is_some()
+    });
     signal(running.pid(), name);
     let code = running.end().code;
+    assert_nothing_left(launcher.unwrap());
     let folder = only(out);
     assert!((1..4).contains(&runs(&document(&folder, "experiment.json")).len()), "in the middle");
     (folder, code)

@@ -1,8 +1,8 @@
 //! Checks `--huge-pages`, `--lock-memory` and `--working-set` on this machine: refused before the
 //! run starts where the machine does not have them.
 
-use planner::config::UsageError;
-use planner::host::{Machine, MemoryFacts};
+use crate::config::UsageError;
+use crate::host::{Machine, MemoryFacts};
 use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
 use protocol::topology;
 use record::units::{Bytes, human_bytes};
@@ -102,8 +102,8 @@ fn check_lock(plan: &Plan, facts: &MemoryFacts, limit: Option<u64>) -> Result<()
 #[cfg(test)]
 mod tests {
     use super::*;
-    use planner::fixtures::planned;
-    use planner::host::fake;
+    use crate::fixtures::planned;
+    use crate::host::fake;
 
     fn checked(words: &str, facts: &MemoryFacts, limit: Option<u64>) -> String {
         let machine = fake::two_core_vm().machine();

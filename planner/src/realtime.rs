@@ -1,9 +1,9 @@
 //! Checks `--priority` on this machine: refused before the run starts if unavailable, with a
 //! warning about kernel throttling.
 
-use planner::config::UsageError;
-use planner::host::{Machine, RealTime};
-use planner::priority;
+use crate::config::UsageError;
+use crate::host::{Machine, RealTime};
+use crate::priority;
 use protocol::plan::{Isolation, Plan};
 use std::io;
 use system::priority::{allow_fifo, try_fifo};
@@ -18,6 +18,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
+    /// The system calls of this machine.
     pub const REAL: Self = Self { may: try_fifo, allow: allow_fifo };
     /// System calls that only check whether real-time priority is available, and change nothing.
     pub const ASK: Self = Self { may: try_fifo, allow: |_| Ok(()) };
@@ -72,8 +73,8 @@ pub fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use planner::fixtures::planned;
-    use planner::host::fake;
+    use crate::fixtures::planned;
+    use crate::host::fake;
 
     const FREE: Kernel = Kernel { may: |_| Ok(()), allow: |_| Ok(()) };
 
