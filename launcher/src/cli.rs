@@ -8,20 +8,12 @@
 mod run_help;
 mod suggestion;
 
-use crate::experiments::bill::BillFlags;
-use crate::experiments::board::BoardFlags;
-use crate::experiments::compare::CompareFlags;
-use crate::experiments::contain::ContainFlags;
-use crate::experiments::disturb::DisturbFlags;
-use crate::experiments::flags::ResumeFlags;
-use crate::experiments::lab::LabFlags;
-use crate::experiments::survey::SurveyFlags;
-use crate::experiments::sweep::SweepFlags;
 use crate::exports::ExportFlags;
 use crate::saved_results::{DeleteFlags, ListFlags};
 use crate::simulate::SimulateFlags;
 use crate::watch::WatchFlags;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use planner::command_line;
 use planner::config::RunCommand;
 use protocol::wire::OrderId;
 use record::units::Nanos;
@@ -53,68 +45,18 @@ impl Cli {
     /// The command line is not valid, or requests help.
     pub fn read_from(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut command = command();
-        let matches = command.try_get_matches_from_mut(join_negative_values(words));
+        let matches = command.try_get_matches_from_mut(command_line::join_negative_values(words));
         Self::from_arg_matches(&matches.map_err(|error| with_suggestion(error, &command))?)
     }
 }
 
-/// Joins a negative value to the flag in front of it (`--window -5s`), which then refuses it: clap
-/// takes it for another flag.
-fn join_negative_values(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let mut joined: Vec<OsString> = Vec::new();
-    let is_flag = |word: &OsString| {
-        word.to_str().is_some_and(|word| word.len() > 2 && word.starts_with("--") && !word.contains('='))
-    };
-    let is_negative = |word: &OsString| {
-        let first = word.to_str().and_then(|word| word.strip_prefix('-')?.chars().next());
-        first.is_some_and(|first| first.is_ascii_digit())
-    };
-    for word in words {
-        match joined.last_mut().filter(|last| is_flag(last) && is_negative(&word)) {
-            Some(flag) => {
-                flag.push("=");
-                flag.push(&word);
-            }
-            None => joined.push(word),
-        }
-    }
-    joined
-}
-
-/// Builds the complete clap command, with help texts adapted to each subcommand. A number with a
-/// minus sign is read as a value, which its flag then refuses, and not as a flag. The last of
-/// repeated flags with one value wins: wrappers append theirs.
+/// Builds the complete clap command. A number with a minus sign is read as a value, which its flag
+/// then refuses, and not as a flag. The last of repeated flags with one value wins: wrappers append
+/// theirs.
 pub fn command() -> clap::Command {
     let command = Cli::command().args_override_self(true);
-    let command = command.mut_subcommands(|sub| sub.allow_negative_numbers(true));
-    HELP_BY_COMMAND.iter().fold(command, |command, (name, flag, help)| {
-        command.mut_subcommand(name, |sub| sub.mut_arg(flag, |arg| arg.help(*help)))
-    })
+    command.mut_subcommands(|sub| sub.allow_negative_numbers(true))
 }
-
-/// Help texts of flags whose meaning differs from `run`: command, flag, text.
-const HELP_BY_COMMAND: [(&str, &str, &str); 8] = [
-    ("compare", "repeats", "Run each side R times, alternated; a verdict needs 5 [default: 10]"),
-    ("contain", "repeats", "Run each fault R times [default: 1]"),
-    (
-        "contain",
-        "technique",
-        "Use these techniques for the two contended hand-offs [default: all that cross processes]",
-    ),
-    ("contain", "isolation", "Separate strategies and engine at these levels [default: all]"),
-    ("disturb", "isolation", "Separate strategies and engine at these levels [default: all]"),
-    ("disturb", "repeats", "Run each disturbance R times, alternated; a verdict needs 5 [default: 10]"),
-    (
-        "bill",
-        "technique",
-        "Use these techniques for the two contended hand-offs [default: spsc-mux; with --preset bill: all]",
-    ),
-    (
-        "bill",
-        "isolation",
-        "Separate strategies and engine at these levels; native: threads over rings on the heap [default: all and native]",
-    ),
-];
 
 /// The subcommands of `launcher`.
 #[derive(Subcommand, Clone, Debug, PartialEq)]
@@ -124,35 +66,12 @@ pub enum Command {
     Run(Box<RunCommand>),
     /// Run strategies here whose orders go to an engine on another host
     Join(JoinFlags),
-    /// Measure settings against each other, alternated
-    #[command(after_help = SWEEP_EXAMPLES)]
-    Sweep(Box<SweepFlags>),
-    /// Go on with an experiment that was interrupted: make its missing runs, and report
-    Resume(ResumeFlags),
-    /// Compare two runs, settings or folders: is B faster or slower than A?
-    #[command(after_help = COMPARE_EXAMPLES)]
-    Compare(Box<CompareFlags>),
-    /// Measure what every isolation level costs, by technique
-    #[command(after_help = BILL_EXAMPLES)]
-    Bill(Box<BillFlags>),
-    /// Measure what isolation buys: every fault at every level, with every technique
-    #[command(after_help = CONTAIN_EXAMPLES)]
-    Contain(Box<ContainFlags>),
-    /// Measure what a strategy that makes no mistake does to the others, at every level
-    #[command(after_help = DISTURB_EXAMPLES)]
-    Disturb(Box<DisturbFlags>),
-    /// Compare queues and ways of waiting: what each costs and buys
-    #[command(after_help = LAB_EXAMPLES)]
-    Lab(Box<LabFlags>),
-    /// Survey this machine: every experiment in short, and one card
-    #[command(after_help = SURVEY_EXAMPLES)]
-    Survey(SurveyFlags),
+    /// An experiment, which the program of experiments reads.
+    #[command(flatten)]
+    Experiment(ExperimentCommand),
     /// Simulate runs with crashes and attacks, and check each; starts no process
     #[command(after_help = SIMULATE_EXAMPLES)]
     Simulate(SimulateFlags),
-    /// Measure the board: one writer, any number of reader processes
-    #[command(after_help = BOARD_EXAMPLES)]
-    Board(Box<BoardFlags>),
     /// Print the stamp records of a run or of one log
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(InspectFlags),
@@ -204,6 +123,47 @@ pub enum Command {
     Role(RoleFlags),
 }
 
+/// The experiments, by name: their flags are read by their program.
+#[derive(Subcommand, Clone, Debug, PartialEq, Eq)]
+#[command(disable_help_flag = true)]
+pub enum ExperimentCommand {
+    /// Measure settings against each other, alternated
+    #[command(disable_help_flag = true)]
+    Sweep(Words),
+    /// Go on with an experiment that was interrupted: make its missing runs, and report
+    #[command(disable_help_flag = true)]
+    Resume(Words),
+    /// Compare two runs, settings or folders: is B faster or slower than A?
+    #[command(disable_help_flag = true)]
+    Compare(Words),
+    /// Measure what every isolation level costs, by technique
+    #[command(disable_help_flag = true)]
+    Bill(Words),
+    /// Measure what isolation buys: every fault at every level, with every technique
+    #[command(disable_help_flag = true)]
+    Contain(Words),
+    /// Measure what a strategy that makes no mistake does to the others, at every level
+    #[command(disable_help_flag = true)]
+    Disturb(Words),
+    /// Compare queues and ways of waiting: what each costs and buys
+    #[command(disable_help_flag = true)]
+    Lab(Words),
+    /// Survey this machine: every experiment in short, and one card
+    #[command(disable_help_flag = true)]
+    Survey(Words),
+    /// Measure the board: one writer, any number of reader processes
+    #[command(disable_help_flag = true)]
+    Board(Words),
+}
+
+/// The words of a command line that another program reads.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct Words {
+    /// Flags of the command
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub words: Vec<OsString>,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   launcher doctor                       is this machine fit to measure on?
@@ -224,70 +184,6 @@ Examples:
 
 Only cut changes anything, and only where something is damaged.";
 
-const SWEEP_EXAMPLES: &str = "\
-Examples:
-  launcher sweep --isolation thread,process --work 0ns,500ns --repeats 10
-  launcher sweep --preset seed          the seed benchmark: half an hour, 15 cores
-  launcher sweep --preset bill          isolation levels × techniques
-  launcher sweep --find-max-rate --p999 100us --isolation thread,process
-  launcher resume runs/SWEEP            go on after Ctrl-C or a crash
-  launcher sweep --plan FOLDER --isolation thread,process
-  launcher sweep --run turn:0 FOLDER    makes a part of it, on any host
-  launcher sweep --join FOLDER          gathers all
-
---technique, --isolation, --idle, --capacity, --work, --strategies, --venues
-and --rate take lists. Every repeat has a schedule seed of its own.";
-
-const COMPARE_EXAMPLES: &str = "\
-Examples:
-  launcher compare runs/A runs/B        two runs, or two folders of runs
-  launcher compare runs/SWEEP --a isolation=thread --b isolation=process
-  launcher compare --a isolation=thread --b isolation=process --repeats 10
-  launcher compare --a technique=spsc-mux --b technique=spsc-mux   does it claim what is not?
-
-Without a folder both are measured now, alternated. Five pairs of runs with
-the same schedule are needed for a verdict.";
-
-const BILL_EXAMPLES: &str = "\
-Examples:
-  launcher bill                         native and every level, in five minutes
-  launcher bill --preset bill           every level with every technique
-  launcher bill --isolation native,thread,process --repeats 10
-  launcher bill --isolation thread,process --stamps all,ends
-  launcher bill runs/BILL               the table of what was measured before";
-
-const DISTURB_EXAMPLES: &str = "\
-Examples:
-  launcher disturb                      every disturbance at every level: about fifteen minutes
-  launcher disturb --isolation thread,process --fault 'fork-storm;map-storm'
-  launcher disturb --isolation thread+process --fault thrash      the disturbing strategy is the process";
-
-const CONTAIN_EXAMPLES: &str = "\
-Examples:
-  launcher contain                      everything: about ten minutes
-  launcher contain --technique spsc-mux,array-queue --isolation process
-  launcher contain --fault 'kill;hang@push:claimed:500' --isolation sandbox
-
-Strategy 1 of three has it, 400 ms after the start. Under process and
-sandbox it is started again; a thread cannot be.";
-
-const LAB_EXAMPLES: &str = "\
-Examples:
-  launcher lab                          two queues, four ways of waiting
-  launcher lab --technique spsc-mux,pipe --isolation thread,process,sandbox
-  launcher lab --producers 1,4 --producer fast --consumer slow
-  launcher lab --consumers 0,1,2        one producer, so many readers of all
-  launcher lab --seed-table --events 1k --runs 20
-  launcher resume runs/LAB              go on after Ctrl-C
-
-Every run checks that each event came once, whole and in its producer's
-order. Exit code 1 if one did not.";
-
-const SURVEY_EXAMPLES: &str = "\
-Examples:
-  launcher survey                       at most fifteen minutes
-  launcher survey --minutes 5           fewer settings and repeats";
-
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
   launcher simulate                     a thousand runs
@@ -296,20 +192,6 @@ Examples:
 
 The same seed gives the same run on every machine. Exit code 1 if something did
 not hold, with the seed and how to see it again.";
-
-const BOARD_EXAMPLES: &str = "\
-Examples:
-  launcher board                        three loads, about ten seconds
-  launcher board --preset seed          the seed's study, with its thresholds
-  launcher board --readers 12 --duration 60s --mode poisson:10k
-  launcher board --mode stress --readers 0,1,4,16,64 --size 64,4096
-  launcher board --isolation thread,process,sandbox --waiting spin,yield,park
-  launcher board --mode replay:flow.csv --cells 64
-  launcher board --board-folder /dev/shm,/var/tmp --nodes 0:0,0:1
-  launcher board --healthy write-p99=5us,write-rate=off
-
-A figure at its limit is a warning, no failure. Exit code 1 if a value was torn,
-versions do not add up, somebody died or writes that were due were not made.";
 
 const INSPECT_EXAMPLES: &str = "\
 Examples:

@@ -16,8 +16,8 @@ mod saved_results;
 pub mod simulate;
 mod watch;
 
+pub use catalog::run_id::RunId;
 pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Parts, main};
-pub use runtime::run_id::RunId;
 pub use runtime::setup::BRIDGE;
 // The crates that user-defined parts are written with.
 pub use {gateway, protocol, roles, shm, strategy, system, techniques};

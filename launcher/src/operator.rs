@@ -2,10 +2,10 @@
 //! the engine's answer.
 
 use crate::active_view::ActiveRunView;
-use crate::runtime::active::{RunLife, active_runs, runs};
-use crate::runtime::run_id::RunId;
-use crate::saved_results::{self, RUNS};
 use anyhow::{Context, Result, bail};
+use catalog::RUNS;
+use catalog::active::{RunLife, active_runs, runs};
+use catalog::run_id::RunId;
 use planner::config::UsageError;
 use planner::host::locks;
 use protocol::commands::{
@@ -274,7 +274,7 @@ pub fn find_run(name: &str) -> Result<String> {
 
 /// Returns `true` if the results in `runs` have a run whose id begins with the name.
 fn is_saved(name: &str) -> bool {
-    saved_results::named_in(Path::new(RUNS), Path::new(name)).is_ok_and(|found| found.is_some())
+    catalog::named_in(Path::new(RUNS), Path::new(name)).is_ok_and(|found| found.is_some())
 }
 
 fn lock_channel(file: &File) -> Result<()> {

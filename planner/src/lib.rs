@@ -6,6 +6,7 @@
 //! machines can be tested here.
 #![forbid(unsafe_code)]
 
+pub mod command_line;
 mod compatibility;
 pub mod config;
 mod cores;

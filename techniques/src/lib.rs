@@ -15,6 +15,7 @@ pub mod channel;
 pub mod conformance;
 pub mod containment;
 #[cfg(not(loom))]
+mod description;
 pub mod heap;
 #[cfg(not(loom))]
 pub mod heap_rings;
@@ -29,4 +30,5 @@ pub mod table;
 pub mod unix_seqpacket;
 
 #[cfg(not(loom))]
+pub use description::TechniqueDescription;
 pub use table::{RegisterError, Technique, TechniqueVisitor, visit};

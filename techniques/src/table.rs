@@ -7,6 +7,7 @@
 //! techniques, and a table of function pointers that a program fills for each type, with [`visit`]
 //! for the built-in ones and directly for its own.
 
+use crate::TechniqueDescription;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use shm::ring::{Home, Link, LinkSpec, SegmentSpec, Step, TechniqueInfo};
 use std::any::TypeId;
@@ -117,7 +118,24 @@ impl Technique {
     /// # Errors
     /// An invalid name, or one that another technique has.
     pub fn register<L: Link>() -> Result<Self, RegisterError> {
-        let new = Self::from_link::<L>();
+        Self::add(Self::from_link::<L>())
+    }
+
+    /// Registers a technique that another program defines. Settings may name it; its segments and
+    /// its real capacity are known to that program alone, which makes the runs.
+    ///
+    /// # Errors
+    /// An invalid name, or one that another technique has.
+    pub fn register_described(description: TechniqueDescription) -> Result<Self, RegisterError> {
+        Self::add(Self(Box::leak(Box::new(TechniqueEntry {
+            record: description.leak(),
+            segments: |_| Vec::new(),
+            capacity: |_| None,
+            link: TypeId::of::<TechniqueDescription>,
+        }))))
+    }
+
+    fn add(new: Self) -> Result<Self, RegisterError> {
         let name = new.name();
         let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         if !(1..=32).contains(&name.len()) || !name.bytes().all(good) {
@@ -136,6 +154,12 @@ impl Technique {
     /// Returns the built-in techniques.
     pub const fn built_in() -> &'static [Self] {
         BUILT_IN
+    }
+
+    /// Returns the properties of the techniques that the program has registered.
+    pub fn registered() -> Vec<TechniqueDescription> {
+        let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+        registered.iter().copied().map(Into::into).collect()
     }
 
     /// Returns every technique: the built-in ones, then the registered ones.

@@ -59,7 +59,7 @@ pub(crate) use report::{FILES, PAGE, ReportSection, SectionPart, TERMINAL, with_
 pub use rows_csv::rows_csv;
 pub use runs::{ExperimentRuns, Point, RunEntry, too_few_repeats};
 pub use search::{NextStep, RateSearch, RateStep, SearchLimits};
-pub use survey::{CheckState, CoreMatrix, CorePair, MachineCheck, PartRecord, Recovery, Survey, SurveyPart};
+pub use survey::{CoreMatrix, CorePair, PartRecord, Recovery, Survey, SurveyPart};
 pub(crate) use verdict::report::machine_facts;
 
 use ::record::document::{self, Document, DocumentError, DocumentFault};

@@ -17,10 +17,10 @@ pub fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
     if flags.spacing {
         return spacing(&flags.path, flags.json);
     }
-    let path = saved_results::path_of(&flags.path)?;
-    experiments::check_is_run_folder(&path)?;
+    let path = catalog::path_of(&flags.path)?;
+    saved_results::check_is_run_folder(&path)?;
     if path.is_dir() && (flags.order.is_some() || flags.worst.is_some()) {
-        experiments::check_has_orders(&RunRecord::read(&path)?, &path)?;
+        saved_results::check_has_orders(&RunRecord::read(&path)?, &path)?;
     }
     let format = match (flags.json, flags.csv) {
         (true, _) => Format::Json,

@@ -1,7 +1,8 @@
 //! `launcher completions` and `launcher man`: shell completions, man pages and the book's page of
 //! commands, from the command line's definition.
 
-use crate::cli::{self, CompletionsFlags, ManFlags};
+use crate::cli::{CompletionsFlags, ManFlags};
+use crate::experiments::complete_command;
 use anyhow::{Context, Result};
 use clap::builder::PossibleValue;
 use clap::{Arg, Command};
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 
 pub fn completions(flags: &CompletionsFlags) -> Result<ExitCode> {
     let mut text = Vec::new();
-    clap_complete::generate(flags.shell, &mut cli::command(), flags.name.clone(), &mut text);
+    clap_complete::generate(flags.shell, &mut complete_command(), flags.name.clone(), &mut text);
     screen::stdout().write_all(&text)?;
     screen::stdout().write_all(run_names(flags.shell, &flags.name).as_bytes())?;
     Ok(ExitCode::SUCCESS)
@@ -27,7 +28,7 @@ const RUN_FLAGS: [&str; 4] = ["baseline", "resume", "contain", "disturb"];
 
 /// Returns the commands whose first arguments name runs or experiments.
 fn commands_of_runs() -> Vec<String> {
-    let command = cli::command();
+    let command = complete_command();
     let takes_run = |command: &&Command| {
         let first = command.get_positionals().next();
         first.is_some_and(|arg| RUN_ARGS.contains(&arg.get_id().as_str())) && command.get_name() != "list"
@@ -92,7 +93,7 @@ compdef _{name}_runs {name}
 /// Prints the manual's main page or the Markdown page, or writes all man pages.
 pub fn man(flags: &ManFlags) -> Result<ExitCode> {
     // Without it each command has a second page, for `help COMMAND`.
-    let mut command = cli::command().disable_help_subcommand(true);
+    let mut command = complete_command().disable_help_subcommand(true);
     command.build();
     if flags.markdown {
         screen::stdout().write_all(markdown(&command).as_bytes())?;

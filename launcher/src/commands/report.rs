@@ -7,7 +7,8 @@ use crate::runtime::{gather, run};
 use crate::saved_results;
 use anyhow::{Context, Result, bail};
 use planner::config::UsageError;
-use record::document::Document;
+use record::document::{Document, write_user_path};
+use record::experiment::ExperimentHead;
 use record::logfile::EXTENSION;
 use record::numbers::counted;
 use record::run::RunRecord;
@@ -33,12 +34,12 @@ pub fn show(summary: &Summary, json: bool) -> Result<()> {
 
 /// Merges a run's logs again and prints its report, or writes its HTML page.
 pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
-    let folder = saved_results::folder_of(&flags.run)?;
+    let folder = catalog::folder_of(&flags.run)?;
     check_has_results(&folder)?;
     if let Some(file) = &flags.html {
         return report_html(&folder, file.as_deref());
     }
-    experiments::check_is_run_folder(&folder)?;
+    saved_results::check_is_run_folder(&folder)?;
     let record = read_record(&folder)?;
     let summary = if has_logs(&folder) {
         let progress = Progress::new(!flags.json);
@@ -53,10 +54,10 @@ pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
 }
 
 /// Returns an error for a folder in which is neither a run nor an experiment, nor any of them below
-/// it, which [`experiments::check_is_run_folder`] names.
+/// it, which [`saved_results::check_is_run_folder`] names.
 fn check_has_results(folder: &Path) -> Result<(), UsageError> {
     let has_some = || saved_results::list_results(folder).is_ok_and(|all| !all.is_empty());
-    if saved_results::is_result(folder) || has_some() {
+    if catalog::is_result(folder) || has_some() {
         return Ok(());
     }
     let name = folder.display();
@@ -86,7 +87,7 @@ fn saved_summary(folder: &Path) -> Result<Summary> {
 /// Reads a run's record. Logs that a full disk left in `/dev/shm` are saved in the folder first.
 fn read_record(folder: &Path) -> Result<RunRecord> {
     let record = RunRecord::read(folder)?;
-    experiments::check_has_orders(&record, folder)?;
+    saved_results::check_has_orders(&record, folder)?;
     let rescued = gather::rescue(&record.plan, folder)?;
     if rescued > 0 {
         let logs = counted(rescued as u64, "log");
@@ -109,14 +110,16 @@ fn make_page(folder: &Path, file: &Path) -> Result<()> {
         run::evaluate(folder, &read_record(folder)?, &progress)?;
         progress.clear();
     }
-    analysis::html::write(folder, file)
+    if ExperimentHead::is_in(folder) {
+        return experiments::write_page(folder, file);
+    }
+    Ok(write_user_path(file, html::render(folder)?.as_bytes())?)
 }
 
 /// Prints the path of a run's page and, on a terminal, opens it with xdg-open.
 pub fn open(flags: &OpenFlags) -> Result<ExitCode> {
     let is_latest = flags.folder == Path::new("latest") && !flags.folder.exists();
-    let folder =
-        if is_latest { latest(Path::new("runs"))? } else { saved_results::folder_of(&flags.folder)? };
+    let folder = if is_latest { latest(Path::new("runs"))? } else { catalog::folder_of(&flags.folder)? };
     check_has_results(&folder)?;
     let page = folder.join(HTML_FILE);
     let is_made = page.symlink_metadata().is_ok_and(|facts| facts.is_file());

@@ -1,15 +1,14 @@
 //! `launcher run`: runs the engine, once or several times, and reports.
 
 use super::report::show;
-use crate::experiments::compare;
-use crate::experiments::publish::{report_unfired, worse};
+use crate::experiments;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::prepare::{Prepared, prepare};
 use crate::runtime::run::{self, FinishedRun, Interruption, Presentation};
 use crate::runtime::signals::{self, Signals};
-use crate::saved_results;
 use anyhow::{Context, Result};
-use planner::config::{RunCommand, Slower};
+use planner::command_line::{report_unfired, worse};
+use planner::config::RunCommand;
 use planner::host::Machine;
 use planner::{self, Resolved};
 use record::document::Document;
@@ -19,12 +18,14 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
-use verdict::summary::Summary;
 
 /// Runs the engine once or several times. The exit code is 1 if a run failed or is not valid.
 pub fn run(command: &RunCommand) -> Result<ExitCode> {
     let RunCommand { run: flags, remote, dry_run, quiet, baseline, fail_if_slower, .. } = command;
-    let baseline = baseline.as_deref().map(saved_results::folder_of).transpose()?;
+    let baseline = baseline.as_deref().map(catalog::folder_of).transpose()?;
+    if baseline.is_some() {
+        experiments::check()?;
+    }
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
     let machine = planner::host::machine();
@@ -43,7 +44,7 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
     // Several summaries form one document as well: a list.
     let (repeats, seed) = (resolved.settings.repeats().0, resolved.settings.seed().0);
     let mut list = (flags.common.json && repeats > 1).then(Vec::new);
-    let mut summaries = Vec::new();
+    let mut runs = Vec::new();
     for repeat in 0..repeats {
         // A fresh schedule for each repeat, the same ones for the same --seed.
         let resolved = resolved.with_seed(seed.wrapping_add(repeat));
@@ -66,24 +67,15 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
         if finished.outcome != RunOutcome::Complete {
             break;
         }
-        summaries.push(finished.summary);
+        runs.push(finished.folder);
     }
     if let Some(baseline) = baseline.filter(|_| code == ExitCode::SUCCESS) {
-        against(&baseline, &summaries, *fail_if_slower, *quiet)?;
+        experiments::against(&baseline, &runs, *fail_if_slower, *quiet)?;
     }
     if let Some(list) = list {
         writeln!(screen::stdout(), "{:#}", serde_json::Value::from(list))?;
     }
     Ok(code)
-}
-
-fn against(baseline: &Path, summaries: &[Summary], gate: Option<Slower>, quiet: bool) -> Result<()> {
-    let found = compare::against(baseline, summaries)?;
-    if !quiet {
-        writeln!(screen::stdout())?;
-        compare::show(&found, false)?;
-    }
-    gate.map_or(Ok(()), |gate| compare::pass(gate, &found))
 }
 
 /// `run --dry-run`: prepares the run without starting it.

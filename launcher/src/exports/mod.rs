@@ -6,16 +6,14 @@ mod orders;
 mod perfetto;
 mod proto;
 
-use crate::experiments::check_has_orders;
-use crate::saved_results::folder_of;
-use analysis::experiment::disturb::disturbance_picture;
-use analysis::experiment::isolation_cost::growth_picture;
-use analysis::experiment::sweep::sweep_picture;
-use analysis::experiment::{Disturbances, Experiment, ExperimentRuns, IsolationCosts, Kind};
+use crate::experiments;
+use crate::saved_results::check_has_orders;
 use anyhow::{Context, Result, anyhow};
+use catalog::folder_of;
 use clap::Args;
 use planner::config::UsageError;
 use record::document::Document;
+use record::experiment::ExperimentHead;
 use record::run::RunRecord;
 use record::screen;
 use record::units::Count;
@@ -41,17 +39,6 @@ Examples:
 /// Error if there is nothing to draw.
 const NO_PICTURE: &str = "no orders around the median: the stages were not stamped (--stamps ends), or too few orders came back; \
                           choose another run";
-
-/// Error if nothing was compared with calm runs.
-const NO_DISTURBANCE: &str =
-    "no disturbance has enough pairs of runs: measure at least 5, for example launcher disturb --repeats 10";
-/// Error if a sweep has neither work nor rates.
-const NO_LOADS: &str = "the sweep varies neither work nor rate, or no run of it is sound; measure one: \
-                        launcher sweep --technique spsc-mux,array-queue --work 0ns,500ns,1000ns";
-
-/// Error if a bill has no curve.
-const NO_CURVES: &str = "no level was measured against threads with enough repeats; measure them: \
-                         launcher bill --isolation thread,process --strategies 1,2,4 --idle park";
 
 /// The command-line flags of `launcher export`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
@@ -111,18 +98,8 @@ pub fn export(flags: &ExportFlags) -> Result<ExitCode> {
 
 /// Draws the path of a run's orders, or what a bill or a disturb shows.
 fn picture(folder: &Path) -> Result<String> {
-    if let Ok(experiment) = Experiment::read(folder) {
-        if experiment.kind == Kind::Disturb {
-            let found = Disturbances::from_experiment(&experiment).map_err(|why| anyhow!("--svg: {why}"))?;
-            return disturbance_picture(&found).with_context(|| format!("--svg: {NO_DISTURBANCE}"));
-        }
-        if experiment.kind == Kind::Sweep {
-            let drawn = sweep_picture(&ExperimentRuns::new(&experiment));
-            return drawn.with_context(|| format!("--svg: {NO_LOADS}"));
-        }
-        let bill = IsolationCosts::from_runs(&ExperimentRuns::new(&experiment))
-            .map_err(|why| anyhow!("--svg: {why}"))?;
-        return growth_picture(&bill).with_context(|| format!("--svg: {NO_CURVES}"));
+    if ExperimentHead::is_in(folder) {
+        return experiments::picture(folder);
     }
     let summary = Summary::read(folder)?;
     order_path(&summary).with_context(|| format!("--svg: {NO_PICTURE}"))

@@ -9,10 +9,10 @@
 //! of a foreign transport with the files next to it. Nothing blocks, whatever kind of file has such
 //! a name.
 
-use crate::runtime::active::RunLife;
 use crate::runtime::container::cgroups;
-use crate::runtime::run_id::RunId;
 use crate::runtime::setup::BRIDGE;
+use catalog::active::RunLife;
+use catalog::run_id::RunId;
 use planner::host;
 use protocol::segments::thread_segment;
 use shm::memory::header::MAGIC;

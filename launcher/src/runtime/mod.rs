@@ -1,6 +1,5 @@
 //! Runs from start to end: segments, processes, supervision, logs and cleanup.
 
-pub(crate) mod active;
 pub(crate) mod affinity_guard;
 mod cache_misses;
 pub(crate) mod clean;
@@ -20,7 +19,6 @@ pub(crate) mod progress;
 pub(crate) mod reaper;
 pub(crate) mod resources;
 pub(crate) mod run;
-pub(crate) mod run_id;
 mod samples;
 pub(crate) mod setup;
 pub(crate) mod shared_memory;

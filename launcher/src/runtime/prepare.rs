@@ -3,9 +3,9 @@
 
 use crate::runtime::container::{self, cgroups};
 use crate::runtime::resources;
-use crate::runtime::run_id::RunId;
 use crate::runtime::signals::{self, Signals};
 use anyhow::{Context, Result, anyhow, bail};
+use catalog::run_id::RunId;
 use exchange::book_file;
 use nix::unistd::geteuid;
 use planner::config::input::UserFile;
@@ -177,10 +177,10 @@ fn new_record(plan: Plan, machine: &Machine, began: SystemTime, clock: ClockCali
 fn build() -> Build {
     let known = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     Build {
-        commit: known(env!("BULKHEAD_COMMIT")),
-        modified: env!("BULKHEAD_MODIFIED").parse().ok(),
-        compiler: env!("BULKHEAD_COMPILER").into(),
-        profile: env!("BULKHEAD_PROFILE").into(),
+        commit: known(build_info::COMMIT),
+        modified: build_info::MODIFIED.parse().ok(),
+        compiler: build_info::COMPILER.into(),
+        profile: build_info::PROFILE.into(),
     }
 }
 

@@ -9,7 +9,6 @@
 //! removed), both before the segments' names, and the folder last. So on any failure nothing is
 //! left but the folder of a run that has started.
 
-use crate::runtime::active;
 use crate::runtime::affinity_guard::AffinityGuard;
 use crate::runtime::container::cgroups::ContainerCgroups;
 use crate::runtime::folder::{self, RunFolder};
@@ -25,6 +24,7 @@ use crate::runtime::spawn::Processes;
 use crate::runtime::supervise::supervise;
 use crate::runtime::tapes;
 use anyhow::{Context, Result, anyhow};
+use catalog::active;
 use planner::config::Settings;
 use planner::host::{self, Machine};
 use planner::{self, Resolved};

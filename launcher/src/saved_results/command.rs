@@ -1,7 +1,8 @@
 //! `launcher list` and `launcher delete`: list results, and delete some of them.
 
-use super::{RUNS, ResultEntry, check_deletable, folder_of, owned};
+use super::{ResultEntry, check_deletable, owned};
 use anyhow::{Context, Result};
+use catalog::{RUNS, folder_of};
 use clap::Args;
 use planner::config::UsageError;
 use record::escape::single_line;
@@ -41,7 +42,7 @@ pub struct DeleteFlags {
 pub fn show(flags: &ListFlags) -> Result<ExitCode> {
     if flags.names {
         let mut out = screen::stdout();
-        super::names(&flags.folder).iter().try_for_each(|name| writeln!(out, "{}", single_line(name)))?;
+        catalog::names(&flags.folder).iter().try_for_each(|name| writeln!(out, "{}", single_line(name)))?;
         return Ok(ExitCode::SUCCESS);
     }
     if !flags.folder.is_dir() {

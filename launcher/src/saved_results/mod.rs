@@ -5,14 +5,15 @@ mod owned;
 
 pub use command::{DeleteFlags, ListFlags, delete, show};
 
-use crate::runtime::active::active_runs;
-use crate::runtime::run_id::RunId;
-use analysis::experiment::{Experiment, Kind};
+use crate::experiments;
 use anyhow::{Context, Result};
+use catalog::active::active_runs;
+use catalog::is_result;
+use catalog::run_id::RunId;
 use owned::FolderKind;
 use planner::config::UsageError;
-use protocol::segments::open_control;
 use record::document::{Document, DocumentFault};
+use record::experiment::ExperimentHead;
 use record::fitness::Fitness;
 use record::run::{RunOutcome, RunRecord};
 use serde::Serialize;
@@ -20,8 +21,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use verdict::summary::Summary;
 
-/// Name of the default folder of results.
-pub const RUNS: &str = "runs";
+/// The verdict of an experiment in the list.
+const MANY_RUNS: &str = "many runs";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ResultEntry {
@@ -48,7 +49,17 @@ pub fn list_results(folder: &Path) -> Result<Vec<ResultEntry>> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     folders.sort();
-    Ok(folders.iter().filter_map(|folder| entry(folder, &active)).collect())
+    let mut all: Vec<ResultEntry> = folders.iter().filter_map(|folder| entry(folder, &active)).collect();
+    let experiments: Vec<&mut ResultEntry> =
+        all.iter_mut().filter(|entry| entry.verdict == MANY_RUNS).collect();
+    let folders: Vec<&str> = experiments.iter().map(|entry| entry.folder.as_str()).collect();
+    for (entry, line) in experiments.into_iter().zip(experiments::lines(&folders)) {
+        entry.setting = line.setting;
+        entry.fitness = line.fitness.as_ref().map(Fitness::verdict);
+        entry.fit_for_latency = line.fitness.as_ref().map(|fitness| fitness.is_fit);
+        entry.reasons = line.fitness.map_or_else(Vec::new, |fitness| fitness.reasons);
+    }
+    Ok(all)
 }
 
 fn is_among(active: &[RunId], run: &str) -> bool {
@@ -77,16 +88,11 @@ fn entry(folder: &Path, active: &[RunId]) -> Option<ResultEntry> {
             Err(error) => ResultEntry { verdict: error.to_string(), ..entry },
         });
     }
-    let experiment = Experiment::read(folder).ok()?;
-    let entry = experiment.kind.entry();
-    let (what, fitness) = ((entry.summary)(&experiment), Some((entry.fitness)(&experiment)));
+    let experiment = ExperimentHead::read(folder).ok()?;
     Some(ResultEntry {
         folder: name,
-        setting: what,
-        verdict: "many runs".into(),
-        fitness: fitness.as_ref().map(Fitness::verdict),
-        fit_for_latency: fitness.as_ref().map(|fitness| fitness.is_fit),
-        reasons: fitness.map_or_else(Vec::new, |fitness| fitness.reasons),
+        setting: experiment.kind,
+        verdict: MANY_RUNS.into(),
         ..ResultEntry::default()
     })
 }
@@ -139,112 +145,14 @@ impl ResultEntry {
     }
 }
 
-/// Resolves the name of a run's folder as [`path_of`] does, and refuses one that is a file.
-pub fn folder_of(name: &Path) -> Result<PathBuf> {
-    let path = path_of(name)?;
-    if path.is_dir() {
-        return Ok(path);
-    }
-    let parent = path.parent().filter(|parent| kind_of(parent).is_ok());
-    let remedy = match parent.map(Path::display) {
-        Some(parent) if parent.to_string().is_empty() => "name its folder, here .".into(),
-        Some(parent) => format!("name its folder, {parent}"),
-        None => "name the folder of a run or an experiment; launcher list shows them".into(),
-    };
-    Err(UsageError(format!("{}: it is not a folder: {remedy}", path.display())).into())
-}
-
-/// Resolves the name of a run's folder or of a file in it. That is a path; or in `runs` the name of
-/// a folder, a run's id or the beginning of one, or `latest` for the newest run; or the id of an
-/// active run whose folder is elsewhere.
-pub fn path_of(name: &Path) -> Result<PathBuf> {
-    // A link that the user names is followed; those in a folder of results are not.
-    if name.exists() || name.is_symlink() {
-        let real = if name.is_symlink() { name.canonicalize().ok() } else { None };
-        return Ok(real.unwrap_or_else(|| name.to_owned()));
-    }
-    if let Some(found) = named_in(Path::new(RUNS), name)?.or_else(|| folder_of_active(name)) {
-        return Ok(found);
-    }
-    let why = match name.to_str() {
-        Some("latest") => format!("latest: there is no run in ./{RUNS}: name its folder"),
-        _ => {
-            format!("{}: no such folder and no run of ./{RUNS}; launcher list shows the runs", name.display())
-        }
-    };
-    Err(UsageError(why).into())
-}
-
-/// Finds a run or an experiment by name among the results in a folder: the name of its own folder,
-/// a run's id or the beginning of one, or `latest`.
-pub fn named_in(runs: &Path, name: &Path) -> Result<Option<PathBuf>> {
-    let Some(text) = name.to_str().filter(|text| !text.is_empty() && !text.contains('/')) else {
-        return Ok(None);
-    };
-    if is_result(&runs.join(text)) {
-        return Ok(Some(runs.join(text)));
-    }
-    let all = if runs.is_dir() { list_results(runs)? } else { Vec::new() };
-    let all = all.into_iter().filter(|entry| !entry.run.is_empty());
-    if text == "latest" {
-        return Ok(all.max_by(|a, b| a.run.cmp(&b.run)).map(|entry| entry.folder.into()));
-    }
-    let mut found: Vec<_> = all.filter(|entry| entry.run.starts_with(text)).collect();
-    if let Some(exact) = found.iter().position(|entry| entry.run == text) {
-        found = vec![found.swap_remove(exact)];
-    }
-    match found.as_slice() {
-        [] => Ok(None),
-        [only] => Ok(Some(only.folder.clone().into())),
-        several => {
-            let runs: Vec<&str> = several.iter().map(|entry| entry.run.as_str()).collect();
-            let why =
-                format!("{} runs begin with {text:?}: name one of\n  {}", runs.len(), runs.join("\n  "));
-            Err(UsageError(why).into())
-        }
-    }
-}
-
-/// Returns the folder of the only active run whose id begins with the name.
-fn folder_of_active(name: &Path) -> Option<PathBuf> {
-    let text = name.to_str().filter(|text| !text.is_empty())?;
-    let active: Vec<String> = active_runs().ok()?.iter().map(RunId::to_string).collect();
-    let mut found = active.iter().filter(|run| run.starts_with(text));
-    let run = found.next().filter(|_| found.next().is_none())?;
-    let (_, plan) = open_control(run).ok()?;
-    Some(PathBuf::from(plan.folder)).filter(|folder| folder.is_dir())
-}
-
-/// Returns `true` if a folder has the files of a run or of an experiment.
-pub fn is_result(folder: &Path) -> bool {
-    // A file that cannot be read is there as well.
-    let has = |file: &str| folder.join(file).symlink_metadata().is_ok();
-    has(RunRecord::FILE) || has(Summary::FILE) || Experiment::is_in(folder)
-}
-
-/// Returns the names by which commands find results, for shell completion: of the active runs, and
-/// of the results in a folder.
-pub fn names(folder: &Path) -> Vec<String> {
-    let active = active_runs().unwrap_or_default();
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let folders = entries.filter(|path| is_result(path));
-    let folders = folders.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
-    let mut names: Vec<String> = folders.chain(active.iter().map(RunId::to_string)).collect();
-    names.sort();
-    if !names.is_empty() {
-        names.insert(0, "latest".into());
-    }
-    names
-}
-
 fn kind_of(folder: &Path) -> Result<FolderKind, String> {
     let run = read_document::<RunRecord>(folder).map(|found| found.map(|_| FolderKind::Run));
     let experiment = || {
-        let kind = |found: Option<Experiment>| match found {
-            Some(found) if found.kind == Kind::Survey => FolderKind::Survey,
+        let kind = |found: Option<ExperimentHead>| match found {
+            Some(found) if found.kind == "survey" => FolderKind::Survey,
             _ => FolderKind::Experiment,
         };
-        read_document::<Experiment>(folder).map(|found| found.map(kind))
+        read_document::<ExperimentHead>(folder).map(|found| found.map(kind))
     };
     run.or_else(experiment).unwrap_or_else(|| Err("it holds neither a run nor an experiment".into()))
 }
@@ -276,7 +184,8 @@ pub fn check_deletable(folder: &Path) -> Result<FolderKind, UsageError> {
     let active = active_runs().map_err(|error| UsageError(format!("cannot look into /dev/shm: {error}")))?;
     let is_active =
         |folder: &Path| RunRecord::read(folder).is_ok_and(|record| is_among(&active, &record.plan.run));
-    let is_measured = |folder: &Path| Experiment::read(folder).is_ok_and(|record| record.is_being_measured());
+    let is_measured =
+        |folder: &Path| ExperimentHead::read(folder).is_ok_and(|record| record.is_being_measured());
     let inside = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let inside: Vec<PathBuf> = inside.filter(|path| path.is_dir()).collect();
     if is_measured(folder) || inside.iter().any(|path| is_measured(path)) {
@@ -286,6 +195,40 @@ pub fn check_deletable(folder: &Path) -> Result<FolderKind, UsageError> {
         return refused("its run is still active");
     }
     Ok(kind)
+}
+
+/// Returns an error for a benchmark's run where one with orders is needed.
+pub fn check_has_orders(record: &RunRecord, folder: &Path) -> Result<(), UsageError> {
+    if record.plan.is_trading() {
+        return Ok(());
+    }
+    let name = folder.display();
+    Err(UsageError(format!(
+        "{name}: a run of a benchmark, which sends no orders; launcher inspect {name} shows its ends, and the folder above \
+         `runs` has their figures"
+    )))
+}
+
+/// Returns an error for the folder of an experiment where a run's is needed, naming the right
+/// command.
+pub fn check_is_run_folder(folder: &Path) -> Result<(), UsageError> {
+    if folder.join(RunRecord::FILE).exists() {
+        return Ok(());
+    }
+    let name = folder.display();
+    let what = ExperimentHead::read(folder).ok().map(|experiment| experiment.describe_folder(folder));
+    let what = what.or_else(|| {
+        let is_one = ExperimentHead::is_in(folder);
+        is_one.then(|| "the folder of an experiment, not of a run".into())
+    });
+    let what = if let Some(what) = what {
+        what
+    } else if let Some(last) = list_results(folder).ok().and_then(|all| all.into_iter().next_back()) {
+        format!("a folder of results, not of a run: name one of them, for example {}", last.folder)
+    } else {
+        return Ok(());
+    };
+    Err(UsageError(format!("{name}: {what}, and launcher report {name} --html draws it")))
 }
 
 #[cfg(test)]

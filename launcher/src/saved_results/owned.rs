@@ -1,8 +1,8 @@
 //! Names of the files that bulkhead writes into a folder of results: only those are deleted.
 
-use analysis::experiment::Experiment;
 use planner::config::CONFIG_FILE;
 use record::document::Document;
+use record::experiment::ExperimentHead;
 use record::logfile::EXTENSION;
 use record::run::RunRecord;
 use std::fs;
@@ -55,7 +55,7 @@ const RUN_FILES: [&str; 12] = [
 
 /// Fixed file names of an experiment's folder, except its tables.
 const EXPERIMENT_FILES: [&str; 15] = [
-    Experiment::FILE,
+    ExperimentHead::FILE,
     HTML_FILE,
     // Written by earlier builds.
     "sweep.json",
@@ -74,7 +74,7 @@ const EXPERIMENT_FILES: [&str; 15] = [
 ];
 
 const SURVEY_FILES: [&str; 6] =
-    [Experiment::FILE, "survey.json", "rows.csv", "card.txt", "card.svg", HTML_FILE];
+    [ExperimentHead::FILE, "survey.json", "rows.csv", "card.txt", "card.svg", HTML_FILE];
 
 /// Tables of experiments and their documents, without extension.
 const TABLES: [&str; 25] = [
@@ -173,7 +173,7 @@ fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
         FolderKind::Run => name.starts_with("journal-").then_some(FolderKind::Journal),
         FolderKind::Experiment if [RUNS, MAKING].contains(&name) => Some(FolderKind::Runs),
         FolderKind::Experiment => is_run().then_some(FolderKind::Run),
-        FolderKind::Survey if Experiment::is_in(path) => Some(FolderKind::Experiment),
+        FolderKind::Survey if ExperimentHead::is_in(path) => Some(FolderKind::Experiment),
         FolderKind::Survey => is_run().then_some(FolderKind::Run),
         // An unfinished run is in its launcher's folder below `making/`.
         FolderKind::Runs => Some(if is_run() { FolderKind::Run } else { FolderKind::Runs }),

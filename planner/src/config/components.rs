@@ -4,8 +4,10 @@
 use super::value::{ListParser, SettingValue, unknown};
 use core::marker::PhantomData;
 use gateway::{SessionVenue, Venue, VenueInfo};
-use protocol::plan::Trading;
+use protocol::plan::{Technique, Trading};
+use serde::{Deserialize, Serialize};
 use std::sync::{PoisonError, RwLock};
+use techniques::TechniqueDescription;
 use thiserror::Error;
 
 /// A component that users can register: a strategy or a venue.
@@ -65,6 +67,57 @@ pub fn register<P: Component>(name: &'static str, info: Option<VenueInfo>) -> Re
     }
     ADDED.write().unwrap_or_else(PoisonError::into_inner).push((what, name, info));
     Ok(())
+}
+
+/// The names and properties of what a program has registered, in a form that it can pass to another
+/// program, which then knows them in its settings.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct OwnComponents {
+    strategies: Vec<String>,
+    /// Names with the fields of [`VenueInfo`].
+    venues: Vec<(String, (u8, u8, bool))>,
+    techniques: Vec<TechniqueDescription>,
+}
+
+impl OwnComponents {
+    /// Returns what this program has registered.
+    pub fn registered() -> Self {
+        let fields = |info: VenueInfo| {
+            let VenueInfo { reports_per_order, immediate_reports, reports_release_time } = info;
+            (reports_per_order, immediate_reports, reports_release_time)
+        };
+        let venue = |(name, info): (&str, Option<VenueInfo>)| {
+            (name.to_owned(), fields(info.unwrap_or(VenueInfo::ONE_REPORT)))
+        };
+        Self {
+            strategies: added(StrategyKind::WHAT).map(|(name, _)| name.to_owned()).collect(),
+            venues: added(VenueKind::WHAT).map(venue).collect(),
+            techniques: Technique::registered(),
+        }
+    }
+
+    /// Returns `true` if nothing is registered.
+    pub const fn is_empty(&self) -> bool {
+        self.strategies.is_empty() && self.venues.is_empty() && self.techniques.is_empty()
+    }
+
+    /// Registers what another program has registered.
+    ///
+    /// # Errors
+    /// A name that is taken or invalid.
+    pub fn register(self) -> Result<(), NameError> {
+        for technique in self.techniques {
+            Technique::register_described(technique).map_err(|error| NameError(error.to_string()))?;
+        }
+        for name in self.strategies {
+            register::<StrategyKind>(name.leak(), None)?;
+        }
+        for (name, (reports_per_order, immediate_reports, reports_release_time)) in self.venues {
+            let info = VenueInfo { reports_per_order, immediate_reports, reports_release_time };
+            register::<VenueKind>(name.leak(), Some(info))?;
+        }
+        Ok(())
+    }
 }
 
 /// Returns the properties of the venues of a kind, built in or registered.

@@ -46,11 +46,15 @@ fn check_file(path: &Path) -> Result<(), String> {
 /// `docs/src/remote.md`.
 pub const BRIDGE: &str = "bulkhead-bridge";
 
+/// Finds a program in this program's folder or in PATH.
+pub fn beside_launcher(name: &str) -> Option<PathBuf> {
+    let beside = std::env::current_exe().ok().map(|me| me.with_file_name(name));
+    beside.filter(|path| path.is_file()).or_else(|| file_of(name))
+}
+
 /// Finds the bridge program in this program's folder or in PATH.
 pub fn bridge() -> Result<PathBuf, UsageError> {
-    let next_to_launcher = std::env::current_exe().ok().map(|me| me.with_file_name(BRIDGE));
-    let found = next_to_launcher.filter(|path| path.is_file()).or_else(|| file_of(BRIDGE));
-    found.ok_or_else(|| {
+    beside_launcher(BRIDGE).ok_or_else(|| {
         UsageError(format!(
             "there is no {BRIDGE} beside the launcher or in PATH, which carries orders between hosts.\n\
              Build it: cd bridge-aeron && cargo build --release, and copy it there (docs/src/remote.md says what the build needs)"

@@ -4,6 +4,7 @@ use super::step::Step;
 
 /// The memory in which a technique keeps its messages: heap, shared memory or kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Home {
     /// The heap of one process: between its threads only.
     Heap,

@@ -17,6 +17,7 @@ use crate::stats::Spread;
 use record::document::{Document, DocumentError, SaveError};
 use record::fitness::Fitness;
 use record::machine::Machine;
+use record::machine_check::MachineCheck;
 use record::numbers::counted;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -105,38 +106,6 @@ pub struct Survey {
     pub isolation_costs: Option<IsolationCosts>,
     /// `spsc-mux` against crossbeam's `ArrayQueue`, a comparison for each rate.
     pub queue: Option<Comparisons>,
-}
-
-/// Result of a check of the machine by `launcher doctor`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum CheckState {
-    /// Nothing needs fixing.
-    Ok,
-    /// A possible improvement.
-    Note,
-    /// Latencies measured here must not be quoted, or a run cannot start.
-    Bad,
-}
-
-/// A check of the surveyed machine by `launcher doctor`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MachineCheck {
-    /// Name of the check: unique, stable, lower case.
-    pub name: String,
-    /// Result of the check.
-    pub state: CheckState,
-    /// What the check found on this machine.
-    pub found: String,
-    /// How to fix the problem; null if nothing needs fixing.
-    pub fix: Option<String>,
-}
-
-impl MachineCheck {
-    /// Returns the reason against quoting latencies that a bad check gives.
-    pub fn reason(&self) -> Option<String> {
-        (self.state == CheckState::Bad).then(|| format!("doctor: {}: {}", self.name, self.found))
-    }
 }
 
 /// The execution of one experiment of a survey: commands, duration and outcome.

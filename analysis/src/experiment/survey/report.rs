@@ -2,9 +2,10 @@
 
 use super::card::{answer, drawing, headline, machine_name, rows};
 use super::picture::STYLE;
-use super::{KIND, MachineCheck, PartRecord, Survey, SurveyPart};
+use super::{KIND, PartRecord, Survey, SurveyPart};
 use crate::experiment::{ALL, ExperimentReport, ReportSection, machine_facts};
 use maud::{Markup, PreEscaped, html};
+use record::machine_check::MachineCheck;
 use record::numbers::{counted, duration};
 use verdict::chart::svg::coordinate;
 use verdict::table::Grid;

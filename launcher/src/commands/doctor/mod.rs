@@ -7,14 +7,14 @@ mod quiet;
 mod shared;
 
 use crate::cli::DoctorFlags;
-use crate::runtime::active::ActiveRun;
 use crate::runtime::container::{self, cgroups};
-use analysis::experiment::{CheckState, MachineCheck as Check};
 use anyhow::Result;
+use catalog::active::ActiveRun;
 use planner::config::Settings;
 use planner::host::{self, Machine, System};
 use protocol::plan::Plan;
 use record::cpu_list;
+use record::machine_check::{CheckState, MachineCheck as Check};
 use record::screen;
 use record::units::human_bytes;
 use std::io::Write;
@@ -35,20 +35,10 @@ pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
 }
 
 /// Runs all checks on this machine.
-pub fn check_here() -> Vec<Check> {
+fn check_here() -> Vec<Check> {
     let (no_container, unlimited) = (container::missing(false), cgroups::unlimited_text(host::root()));
     let system = System { no_container, unlimited, ..System::read() };
     check(&planner::host::machine(), &system, &ActiveRun::all())
-}
-
-/// Returns why the machine is unfit for latency figures just now: what lab and board save with
-/// their figures. What it is by nature they judge themselves.
-pub fn unfit_here() -> Vec<String> {
-    unfit(&planner::host::machine(), &System::read(), &ActiveRun::all())
-}
-
-fn unfit(machine: &Machine, system: &System, active_runs: &[ActiveRun]) -> Vec<String> {
-    passing(machine, system, active_runs).iter().filter_map(Check::reason).collect()
 }
 
 /// Checks what may be different in a minute: the quota, the load, and other runs.

@@ -1,7 +1,7 @@
 //! Doctor checks of shared resources: load, other runs, user limits, `/dev/shm`.
 
 use super::{Check, bad, note, ok};
-use crate::runtime::active::ActiveRun;
+use catalog::active::ActiveRun;
 use planner::host::{Machine, System};
 use protocol::plan::Plan;
 use record::units::human_bytes;

@@ -10,8 +10,8 @@
 //! The launcher locks the directories of its groups. A launcher in another PID namespace with its
 //! own `/dev/shm` sees no other sign of the run, and must not take the groups for a dead one's.
 
-use crate::runtime::run_id::RunId;
 use anyhow::{Context, Result};
+use catalog::run_id::RunId;
 use nix::unistd::{AccessFlags, access, geteuid};
 use planner::host::cgroups::{self, CgroupHierarchy};
 use protocol::plan::{LimitKeeper, Plan, ProcessPlan, ResourceLimit, StrategyResources};

@@ -1,0 +1,192 @@
+//! Makes a run of an experiment by calling `launcher run`, and reads the run's folder.
+
+use crate::caller;
+use anyhow::{Context, Result, anyhow};
+use planner::config::{Settings, UsageError};
+use planner::host::signals::{Interrupted, Signals, is_end_requested};
+use record::document::Document;
+use record::run::{RunOutcome, RunRecord};
+use record::screen::complain;
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+use system::process;
+use verdict::summary::Summary;
+
+/// The exit code of a launcher that refused its command line.
+const USAGE: i32 = 2;
+/// How long a wait for a run lasts before a termination signal is looked for again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How an experiment makes its runs.
+pub(super) struct Launcher<'a> {
+    /// A kernel that lacks a sandbox feature is accepted.
+    pub weaker_sandbox: bool,
+    /// Maximum time for the processes of a run to become ready.
+    pub start_timeout: Duration,
+    pub signals: &'a Signals,
+}
+
+/// A run that was made: its folder, and what is saved there.
+pub(super) struct LaunchedRun {
+    pub folder: PathBuf,
+    pub outcome: RunOutcome,
+    pub summary: Summary,
+}
+
+/// What a launcher left when it ended.
+struct Ended {
+    status: ExitStatus,
+    stdout: String,
+    error: String,
+}
+
+impl Launcher<'_> {
+    /// Makes one run with these settings. A termination signal ends it at once.
+    ///
+    /// # Errors
+    /// [`UsageError`] if the settings are refused, [`Interrupted`] after a termination signal, or
+    /// any reason why no run was made.
+    pub fn run(&self, settings: &Settings) -> Result<LaunchedRun> {
+        Interrupted::check()?;
+        let mut command = caller::launcher();
+        command.args(["run", "--quiet", "--start-timeout"]);
+        command.arg(format!("{}ns", self.start_timeout.as_nanos()));
+        if self.weaker_sandbox {
+            command.arg("--allow-weaker-sandbox");
+        }
+        let Ended { status, stdout, error } = self.wait_for(command.args(flags(settings)))?;
+        match stdout.lines().next() {
+            Some(folder) => {
+                let folder = PathBuf::from(folder);
+                let (record, summary) = (RunRecord::read(&folder)?, Summary::read(&folder)?);
+                Ok(LaunchedRun { folder, outcome: record.outcome, summary })
+            }
+            None if is_end_requested() => Err(Interrupted.into()),
+            None if status.code() == Some(USAGE) => Err(UsageError(error).into()),
+            None if error.is_empty() => Err(anyhow!("launcher run ended without a run: {status}")),
+            None => Err(anyhow!(error)),
+        }
+    }
+
+    /// Runs a command of the launcher. A termination signal ends it; what it says goes on to
+    /// standard error, except for its error.
+    fn wait_for(&self, command: &mut Command) -> Result<Ended> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        process::die_with_starter(command);
+        let mut child = command.spawn().context("cannot start the launcher")?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (printed, said) = (Mutex::default(), Mutex::default());
+        let status = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut text = String::new();
+                let _ = stdout.map(|mut stdout| stdout.read_to_string(&mut text));
+                *lock(&printed) = text;
+            });
+            scope.spawn(|| *lock(&said) = stderr.map_or_else(String::new, |stderr| pass_on(stderr)));
+            self.end_with_signals(&mut child)
+        })?;
+        let text = |text: Mutex<String>| text.into_inner().unwrap_or_default();
+        Ok(Ended { status, stdout: text(printed), error: text(said) })
+    }
+
+    /// Waits for the end of a launcher, which a termination signal brings about at once.
+    fn end_with_signals(&self, child: &mut Child) -> Result<ExitStatus> {
+        let pidfd = process::pidfd_open(child.id())?;
+        let mut is_asked = false;
+        loop {
+            if is_end_requested() && !is_asked {
+                is_asked = true;
+                // Two signals, which differ so that none is lost, end a run at once.
+                let _ = process::interrupt(pidfd.as_fd()).and_then(|()| process::terminate(pidfd.as_fd()));
+            }
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+            let fds = [pidfd.as_fd(), self.signals.as_fd()];
+            process::wait_readable(&fds[..if is_asked { 1 } else { 2 }], PAUSE)?;
+        }
+    }
+}
+
+fn lock(text: &Mutex<String>) -> std::sync::MutexGuard<'_, String> {
+    text.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Prints what a launcher says, and returns its error, which is the last that it says.
+fn pass_on(said: impl Read) -> String {
+    let mut error: Option<String> = None;
+    for line in BufReader::new(said).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        match (&mut error, line.strip_prefix("error: ")) {
+            (Some(error), None) => *error = format!("{error}\n{line}"),
+            (Some(error), Some(next)) => *error = format!("{error}\n{next}"),
+            (none, Some(first)) => *none = Some(first.to_owned()),
+            (None, None) => complain(&line),
+        }
+    }
+    error.unwrap_or_default()
+}
+
+/// Returns the flags of one run with these settings.
+fn flags(settings: &Settings) -> Vec<String> {
+    let one = Settings { repeats: None, ..settings.clone() };
+    one.texts().into_iter().map(|(key, text)| format!("--{}={text}", key.replace('_', "-"))).collect()
+}
+
+/// Returns why the launcher makes no containers here; `None` if it does.
+pub(super) fn missing_containers(weaker_sandbox: bool) -> Option<String> {
+    let mut command = caller::launcher();
+    command.args(["run", "--dry-run", "--isolation=container", "--strategies=1", "--orders=1"]);
+    if weaker_sandbox {
+        command.arg("--allow-weaker-sandbox");
+    }
+    match command.stdin(Stdio::null()).output() {
+        Ok(output) if output.status.code() == Some(USAGE) => Some(pass_on(&*output.stderr)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use planner::config::RunCommand;
+
+    #[derive(Parser)]
+    struct TestCommandLine {
+        #[command(flatten)]
+        run: RunCommand,
+    }
+
+    #[test]
+    fn flags_of_a_run_are_its_settings() {
+        let texts = [
+            ("technique", "array-queue"),
+            ("isolation", "thread,process,sandbox"),
+            ("strategy", "maker,taker,exec:./mine --fast"),
+            ("fault", "kill@push:claimed:500"),
+            ("on_death", "restart"),
+            ("window", "250ms"),
+            ("delay", "fixed:1ms"),
+            ("seed", "7"),
+            ("huge_pages", "on"),
+        ];
+        let texts = texts.iter().map(|(key, text)| ((*key).into(), (*text).into())).collect();
+        let settings = Settings::from_texts(&texts).unwrap();
+        let words = ["run".to_owned()].into_iter().chain(flags(&settings));
+        let parsed = TestCommandLine::try_parse_from(words).unwrap().run.run.settings().unwrap();
+        assert_eq!(parsed, settings);
+    }
+
+    #[test]
+    fn error_of_a_launcher_is_its_last_words() {
+        let said = "note: x\nerror: --orders 0: none\nUse more\n";
+        assert_eq!(pass_on(said.as_bytes()), "--orders 0: none\nUse more");
+        assert_eq!(pass_on("note: x\n".as_bytes()), "");
+    }
+}

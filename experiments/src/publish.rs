@@ -1,0 +1,84 @@
+//! Prints and saves the report of an experiment.
+
+use super::measure::MeasureEnd;
+use ::record::screen::complain;
+use analysis::experiment::{Answer, Experiment, ExperimentRuns, RunEntry, rows_csv};
+use anyhow::Result;
+use planner::command_line::{report_unfired, worse};
+use planner::config::Common;
+use record::document::write_atomically;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use verdict::html;
+
+/// Saves the answer of an experiment: `rows.csv`, its tables, and the page.
+pub fn save(answer: &Answer, experiment: &Experiment, folder: &Path) -> Result<()> {
+    write_atomically(&folder.join("rows.csv"), &rows_csv(experiment)?)?;
+    answer.report.save(folder)?;
+    Ok(write_atomically(
+        &folder.join(html::HTML_FILE),
+        analysis::html::experiment_page(&answer.report).as_bytes(),
+    )?)
+}
+
+/// Prints an answer for people, or for programs.
+pub fn print(answer: &Answer, json: bool) -> Result<()> {
+    let mut out = ::record::screen::stdout();
+    let text = if json { Vec::new() } else { answer.report.terminal(out.has_colors()).into_bytes() };
+    Ok(out.write_all(if json { &answer.json } else { &text })?)
+}
+
+/// Saves the answer of an experiment, prints it, and prints the folder.
+pub fn save_and_print(answer: &Answer, experiment: &Experiment, folder: &Path, json: bool) -> Result<()> {
+    save(answer, experiment, folder)?;
+    print(answer, json)?;
+    if !json {
+        writeln!(::record::screen::stdout(), "Saved in {}", folder.display())?;
+    }
+    Ok(())
+}
+
+/// Publishes the answer of an experiment that made runs. Returns its exit code.
+pub fn publish(
+    record: &Experiment,
+    folder: &Path,
+    shown: &Answer,
+    common: &Common,
+    ended: MeasureEnd,
+) -> Result<ExitCode> {
+    save_and_print(shown, record, folder, common.json)?;
+    let runs = ExperimentRuns::new(record);
+    let (kind, program) = (record.kind, ::record::screen::program());
+    let (made, planned) = (record.made().count(), record.rows.len());
+    let resume = format!("{program} resume {} finishes the {kind}", folder.display());
+    let failed = runs.runs().filter(|run| !run.outline.is_usable() && !record.kind.entry().keeps_failures);
+    let failures = failed.map(|run| {
+        let why = run.outline.reasons.first().map_or("no reason given", String::as_str);
+        format!("{}: {why}", run.folder)
+    });
+    let interrupted = format!("{made} of {planned} runs of the {kind} are made; {resume}");
+    let code = exit_code(ended, &interrupted, &failures.collect::<Vec<_>>(), made);
+    let unfired = |run: &RunEntry| {
+        let said = |why: &String| format!("{}: {why}", run.folder);
+        run.outline.unfired_faults.iter().map(said).collect::<Vec<_>>()
+    };
+    let unfired: Vec<String> = runs.runs().flat_map(unfired).collect();
+    Ok(worse(code, report_unfired(&unfired, common.allow_unfired)))
+}
+
+/// Returns the exit code of an experiment with `made` runs: interrupted, a run failed, or all is
+/// well. Complains unless all is well.
+pub fn exit_code(ended: MeasureEnd, interrupted: &str, failures: &[String], made: usize) -> ExitCode {
+    match (ended, failures) {
+        (MeasureEnd::Interrupted, _) => {
+            complain(&format!("interrupted: {interrupted}"));
+            planner::host::signals::exit_code()
+        }
+        (MeasureEnd::Complete | MeasureEnd::GivenUp, [first, ..]) => {
+            complain(&format!("error: {} of {made} runs failed, the first: {first}", failures.len()));
+            ExitCode::FAILURE
+        }
+        (MeasureEnd::Complete | MeasureEnd::GivenUp, []) => ExitCode::SUCCESS,
+    }
+}

@@ -1,0 +1,294 @@
+//! The parts of a survey that make runs: their commands, and how they are measured within their
+//! time.
+
+use super::SurveyRun;
+use crate::bill::BillFlags;
+use crate::compare::{self, CompareFlags, SideSelector};
+use crate::contain::ContainFlags;
+use crate::disturb::DisturbFlags;
+use crate::launch::measure_until;
+use crate::launcher::Launcher;
+use crate::measure::{MeasureEnd, discard_logs};
+use crate::publish;
+use crate::sweep::SweepFlags;
+use crate::{ExperimentFlags, contain};
+use analysis::experiment::{
+    Comparisons, Containments, Disturbances, Experiment, ExperimentRuns, IsolationCosts, Recovery,
+};
+use analysis::stats::MIN_PAIRS;
+use anyhow::{Error, Result, bail};
+use clap::Args;
+use planner::config::RunFlags;
+use planner::host::Machine;
+use planner::host::signals::Interrupted;
+use record::document::Document;
+use record::run::RunOutcome;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use system::sandbox;
+use verdict::summary::{Measure, Summary};
+
+/// The repeats that are asked for; the time decides how many are made.
+const REPEATS: u32 = 40;
+/// The time that a run takes, about.
+const RUN_TIME: Duration = Duration::from_millis(1_400);
+/// The repeats that should fit into a part's time: for a verdict, and one in reserve.
+const REPEATS_WANTED: u32 = MIN_PAIRS as u32 + 1;
+/// The load of the runs of bill and journal: 20,000 orders a second.
+const LOAD: &str = "--idle spin --orders 12k --window 600ms";
+const CONTAINMENT: &str = "--technique spsc-mux";
+const DISTURBANCE: &str = "--technique spsc-mux --isolation thread,process --fault fork-storm";
+/// The words of a note on a setting that this machine cannot have.
+const LEFT_OUT: &str = " left out: ";
+const JOURNAL: &str = "--a journal=none --b journal=process --venue book --venues 1";
+/// What the bill varies, from wide to narrow, with the number of its settings and an A/A test.
+const BILL: [(u32, &str); 4] = [
+    (17, "--technique spsc-mux,array-queue,channel,linked --isolation thread,process,container,sandbox"),
+    (9, "--technique spsc-mux,array-queue --isolation thread,process,container,sandbox"),
+    (5, "--technique spsc-mux --isolation thread,process,container,sandbox"),
+    (3, "--technique spsc-mux --isolation thread,process"),
+];
+/// What is varied of two queues, likewise.
+const QUEUE: [(u32, &str); 2] = [
+    (6, "--technique crossbeam-array-queue,spsc-mux --isolation thread --rate 100k,400k,800k"),
+    (2, "--technique crossbeam-array-queue,spsc-mux --isolation thread --rate 400k"),
+];
+/// The roles that are killed, with the run of each.
+const RECOVERY: [(&str, &str); 2] = [
+    (
+        "engine",
+        "--venue book --venues 1 --idle park --journal process --on-death restart --orders 40k --window 2s \
+         --fault kill:engine@100ms every 400ms",
+    ),
+    (
+        "exchange-0",
+        "--venue book --venues 1 --exchange process --journal process --on-death restart --orders 40k \
+         --window 2s --fault kill:exchange@100ms every 400ms",
+    ),
+];
+
+/// Parses the flags of a command, with the folder of its results. `every DUR` stays one word with
+/// its fault.
+fn flags<F: Args>(words: &str, out: Option<&Path>) -> Result<F> {
+    let words = words.replace(" every ", "\u{a0}every\u{a0}");
+    let words =
+        words.split(' ').filter(|word| !word.is_empty()).map(|word| word.replace('\u{a0}', " ").into());
+    let out = out.into_iter().flat_map(|out| ["--out".into(), out.into()]);
+    let all = std::iter::once(OsString::from("launcher")).chain(words).chain(out);
+    let matches = F::augment_args(clap::Command::new("launcher")).try_get_matches_from(all)?;
+    Ok(F::from_arg_matches(&matches)?)
+}
+
+/// A command as a user would type it.
+fn typed(name: &str, words: &str) -> String {
+    let words = words.replace("kill:", "'kill:");
+    let end = if words.contains('\'') { "'" } else { "" };
+    format!("launcher {name} {words}{end}")
+}
+
+/// The strategies of the bill's and the queue's runs: as many as leave every role a core of its
+/// own. Empty where there are too few cores, and the planner decides.
+fn strategies(machine: &Machine) -> String {
+    // Four venues, the engine, and two cores for the rest.
+    match planner::count_whole_cores(machine).saturating_sub(7).min(8) {
+        0 => String::new(),
+        strategies => format!(" --strategies {strategies}"),
+    }
+}
+
+/// The widest of several lists of settings, from wide to narrow, whose repeats fit into the time.
+fn choose<'a>(until: Instant, lists: &[(u32, &'a str)]) -> &'a str {
+    let time = until.saturating_duration_since(Instant::now());
+    let fits = |(runs, _): &&(u32, &str)| RUN_TIME * *runs * REPEATS_WANTED <= time;
+    lists.iter().find(fits).or(lists.last()).map_or("", |(_, words)| words)
+}
+
+impl SurveyRun {
+    pub(super) fn make_recovery(&mut self) -> Result<Option<String>> {
+        let start_timeout = Duration::from_secs(10);
+        let launcher = Launcher { weaker_sandbox: false, start_timeout, signals: &self.signals };
+        for (role, words) in RECOVERY {
+            if Instant::now() > self.until {
+                return Ok(Some(format!("no time for {role}")));
+            }
+            self.bar.set_message(format!("{role} is killed"));
+            self.commands.push(typed("run", words));
+            let settings = flags::<RunFlags>(words, Some(&self.folder))?.settings()?;
+            let finished = match launcher.run(&settings) {
+                Err(error) if error.is::<Interrupted>() => break,
+                finished => finished?,
+            };
+            discard_logs(&finished.folder);
+            self.survey.recovery.push(recovery(role, &finished.summary));
+        }
+        Ok(None)
+    }
+
+    pub(super) fn make_containment(&mut self) -> Result<Option<String>> {
+        let missing = sandbox::missing();
+        let levels = if missing.is_empty() { "process,sandbox" } else { "process" };
+        let words = format!("{CONTAINMENT} --isolation {levels}");
+        let (record, _, shortfall) = self.measure::<ContainFlags>("contain", &words)?;
+        let shortfall = shortfall.or_else(|| Some(format!("no sandbox here: {}", missing.first()?)));
+        self.survey.containment = Some(Containments {
+            notes: Vec::new(),
+            ..Containments::from_experiment(&record).map_err(Error::msg)?
+        });
+        Ok(shortfall)
+    }
+
+    pub(super) fn make_disturbance(&mut self) -> Result<Option<String>> {
+        let words = format!("{DISTURBANCE} --repeats {REPEATS}");
+        let (record, _, shortfall) = self.measure::<DisturbFlags>("disturb", &words)?;
+        self.survey.disturbance = Some(Disturbances {
+            notes: Vec::new(),
+            ..Disturbances::from_experiment(&record).map_err(Error::msg)?
+        });
+        Ok(shortfall)
+    }
+
+    pub(super) fn make_journal(&mut self) -> Result<Option<String>> {
+        let words = format!("{JOURNAL} --repeats {REPEATS} {LOAD}");
+        let (record, _, shortfall) = self.measure::<CompareFlags>("compare", &words)?;
+        self.survey.journal =
+            Some(shortened(Comparisons::from_runs(&ExperimentRuns::new(&record)).map_err(Error::msg)?));
+        Ok(shortfall)
+    }
+
+    pub(super) fn make_bill(&mut self) -> Result<Option<String>> {
+        let settings = choose(self.until, &BILL);
+        let words = format!("{settings} --repeats {REPEATS} {LOAD}{}", strategies(&self.machine));
+        let (record, _, shortfall) = self.measure::<BillFlags>("bill", &words)?;
+        let mut found = IsolationCosts::from_runs(&ExperimentRuns::new(&record)).map_err(Error::msg)?;
+        for row in &mut found.rows {
+            row.differences.retain(|line| is_shown(&line.measure));
+        }
+        self.survey.isolation_costs = Some(found);
+        Ok(shortfall)
+    }
+
+    pub(super) fn make_queue(&mut self) -> Result<Option<String>> {
+        let settings = choose(self.until, &QUEUE);
+        let window = "--idle spin --window 400ms";
+        let words = format!("{settings} --repeats {REPEATS} {window}{}", strategies(&self.machine));
+        let (_, folder, shortfall) = self.measure::<SweepFlags>("sweep", &words)?;
+        let [a, b] = ["technique=crossbeam-array-queue", "technique=spsc-mux"];
+        self.commands.push(format!("launcher compare FOLDER --a {a} --b {b}"));
+        let found = compare::within(&folder, &SideSelector::parse("a", a)?, &SideSelector::parse("b", b)?)?;
+        self.survey.queue = Some(shortened(found));
+        Ok(shortfall)
+    }
+
+    /// Measures an experiment until the time of its part is over, and saves its report. Returns it,
+    /// its folder, and what is missing.
+    fn measure<F: ExperimentFlags>(
+        &mut self,
+        name: &str,
+        words: &str,
+    ) -> Result<(Experiment, PathBuf, Option<String>)> {
+        self.commands.push(typed(name, words));
+        let (mut record, folder) = flags::<F>(words, Some(&self.folder))?.begin()?;
+        let (planned, kind) = (record.settings().len(), record.kind);
+        let show = |number| self.bar.set_message(format!("{kind}, run {number}"));
+        let (ended, failure) = measure_until(&mut record, &folder, self.until, &show)?;
+        if ended == MeasureEnd::Interrupted {
+            bail!("interrupted");
+        }
+        let (made, keeps_failures) = (record.settings().len(), kind.entry().keeps_failures);
+        let shortfall = (made < planned).then(|| format!("there was time for {made} of {planned} runs"));
+        if made == 0 || made < planned && !keeps_failures {
+            bail!(failure.unwrap_or_else(|| format!("no time for one run of each of {planned} settings")));
+        }
+        let left_out = record.notes.iter().find(|note| note.contains(LEFT_OUT)).cloned();
+        contain::add_cost(&mut record);
+        record.save(&folder)?;
+        publish::save(&record.answer(&folder)?, &record, &folder)?;
+        if !keeps_failures {
+            let runs = ExperimentRuns::new(&record);
+            let runs = runs.runs().map(|run| &run.outline);
+            self.runs.extend(runs.map(|run| (run.is_usable() && run.fit_for_latency, run.reasons.clone())));
+        }
+        Ok((record, folder, failure.or(left_out).or(shortfall)))
+    }
+}
+
+/// What a run shows in which a role was killed again and again.
+fn recovery(role: &str, summary: &Summary) -> Recovery {
+    let deaths: Vec<_> = summary.role_restarts.iter().filter(|restart| restart.role == role).collect();
+    let recover_ns: Vec<u64> = deaths.iter().filter_map(|death| death.detect_to_recovery_ns).collect();
+    let problem = match (&summary.outcome, summary.violations.first()) {
+        (RunOutcome::Failed { process, what, .. }, _) => format!("{process}: {what}"),
+        (_, Some(violation)) => violation.first.clone(),
+        _ => String::new(),
+    };
+    Recovery {
+        role: role.to_owned(),
+        killed: deaths.len(),
+        recovered: recover_ns.len(),
+        sent: summary.orders.sent,
+        returned: summary.orders.returned,
+        recover_ns,
+        problem,
+    }
+}
+
+/// The figures of a comparison that a survey keeps: the engine's share of the round trip, in all
+/// and without the machine's stalls.
+fn shortened(mut found: Comparisons) -> Comparisons {
+    for comparison in &mut found.comparisons {
+        comparison.lines.retain(|line| is_shown(&line.measure));
+    }
+    found
+}
+
+fn is_shown(measure: &str) -> bool {
+    [Measure::RtVenueFromDue, Measure::RtVenue, Measure::StallFree]
+        .iter()
+        .any(|shown| shown.name() == measure)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use planner::config::Choice;
+    use planner::host::fake;
+    use protocol::plan::Threading;
+
+    #[test]
+    fn every_command_can_be_typed() {
+        for (_, words) in RECOVERY {
+            let settings = flags::<RunFlags>(words, Some(Path::new("a b"))).unwrap().settings().unwrap();
+            assert_eq!((settings.out.as_deref(), settings.repeats), (Some(Path::new("a b")), None));
+            assert_eq!(settings.fault.as_ref().unwrap().0.len(), 1);
+            planner::resolve(&settings, &fake::plain(2).machine()).unwrap();
+        }
+        flags::<ContainFlags>(CONTAINMENT, None).unwrap();
+        flags::<CompareFlags>(&format!("{JOURNAL} --repeats {REPEATS} {LOAD}"), None).unwrap();
+        BILL.iter().for_each(|(_, words)| drop(flags::<BillFlags>(words, None).unwrap()));
+        QUEUE.iter().for_each(|(_, words)| drop(flags::<SweepFlags>(words, None).unwrap()));
+        assert!(flags::<BillFlags>("--no-such-flag", None).is_err());
+        assert!(typed("run", RECOVERY[0].1).ends_with("'kill:engine@100ms every 400ms'"));
+    }
+
+    #[test]
+    fn roles_have_dedicated_cores_where_possible() {
+        let of = |cores| strategies(&fake::plain(cores).machine());
+        assert_eq!(
+            [2, 7, 8, 16, 64].map(of),
+            ["", "", " --strategies 1", " --strategies 8", " --strategies 8"]
+        );
+        for cores in [8, 12, 16] {
+            let settings = flags::<RunFlags>(&of(cores), None).unwrap().settings().unwrap();
+            let threading =
+                planner::resolve(&settings, &fake::plain(cores).machine()).unwrap().settings.threading;
+            assert_eq!(threading, Some(Choice::Fixed(Threading::Dedicated)), "{cores} cores");
+        }
+    }
+
+    #[test]
+    fn short_time_measures_fewer_settings() {
+        let of = |seconds| choose(Instant::now() + Duration::from_secs(seconds), &QUEUE);
+        assert_eq!([of(0), of(20), of(200)], [QUEUE[1].1, QUEUE[1].1, QUEUE[0].1]);
+    }
+}

@@ -1,0 +1,10 @@
+//! The build of bulkhead's programs: their commit, and the compiler that made them.
+
+/// The commit that was built, eight digits; empty for sources without a history.
+pub const COMMIT: &str = env!("BULKHEAD_COMMIT");
+/// `true` or `false`: whether the sources differed from the commit; empty if unknown.
+pub const MODIFIED: &str = env!("BULKHEAD_MODIFIED");
+/// The version of the compiler.
+pub const COMPILER: &str = env!("BULKHEAD_COMPILER");
+/// `release` or `debug`.
+pub const PROFILE: &str = env!("BULKHEAD_PROFILE");

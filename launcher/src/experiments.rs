@@ -1,0 +1,119 @@
+//! Calls the program of the experiments, which lies next to the launcher, as `git` calls its own.
+//!
+//! It is told which executable makes the runs, so that a user's launcher with its own strategies,
+//! techniques and venues has every experiment.
+
+use crate::cli;
+use anyhow::{Context, Result, bail};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use planner::command_line::definition::CommandDefinition;
+use planner::config::components::OwnComponents;
+use planner::config::{Slower, Undecided, UsageError, program};
+use record::experiment::ExperimentLine;
+use record::screen;
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// The name of the program.
+const PROGRAM: &str = "bulkhead-experiments";
+
+/// Replaces this process by the program, which reads the words of the command line.
+pub fn replace(words: impl IntoIterator<Item = OsString>) -> Result<Infallible> {
+    let (mut command, _launcher) = command()?;
+    let error = command.args(words).exec();
+    Err(error).with_context(|| format!("cannot start {PROGRAM}"))
+}
+
+/// Returns each experiment in a line; none if the program is not there.
+pub fn lines(folders: &[&str]) -> Vec<ExperimentLine> {
+    if folders.is_empty() {
+        return Vec::new();
+    }
+    let lines = ask(|command| command.arg("lines").arg("--").args(folders));
+    lines.and_then(|lines| Ok(serde_json::from_slice(&lines)?)).unwrap_or_default()
+}
+
+/// Writes the page of an experiment.
+pub fn write_page(folder: &Path, file: &Path) -> Result<()> {
+    ask(|command| command.arg("page").arg("--").arg(folder).arg(file)).map(drop)
+}
+
+/// Returns the picture of an experiment, as SVG.
+pub fn picture(folder: &Path) -> Result<String> {
+    Ok(String::from_utf8(ask(|command| command.arg("picture").arg("--").arg(folder))?)?)
+}
+
+/// Returns an error if the program is not there.
+pub fn check() -> Result<()> {
+    command().map(drop)
+}
+
+/// Compares runs with those of a folder, prints the table and lets a gate decide.
+pub fn against(baseline: &Path, runs: &[PathBuf], gate: Option<Slower>, quiet: bool) -> Result<()> {
+    let table = ask(|command| {
+        command.arg("against").args(gate.map(|gate| format!("--fail-if-slower={gate}")));
+        command.args(quiet.then_some("--quiet")).arg("--").arg(baseline).args(runs).stdout(Stdio::inherit())
+    });
+    table.map(drop)
+}
+
+/// Returns the complete command line: the launcher's with the flags of the experiments, if their
+/// program is there.
+pub fn complete_command() -> clap::Command {
+    let definitions = ask(|command| command.arg("definitions"));
+    let definitions =
+        definitions.and_then(|json| Ok(serde_json::from_slice::<Vec<CommandDefinition>>(&json)?));
+    let commands = definitions.unwrap_or_default().into_iter().map(CommandDefinition::into_command);
+    commands.fold(cli::command(), |command, experiment| {
+        let name = experiment.get_name().to_owned();
+        command.mut_subcommand(name, |_| experiment)
+    })
+}
+
+/// Returns what the program prints. Its error and exit code become this program's.
+fn ask(words: impl FnOnce(&mut Command) -> &mut Command) -> Result<Vec<u8>> {
+    let (mut command, _launcher) = command()?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = words(&mut command).spawn().with_context(|| format!("cannot start {PROGRAM}"))?;
+    let Output { status, stdout, stderr } = child.wait_with_output()?;
+    if status.success() {
+        return Ok(stdout);
+    }
+    let said = String::from_utf8_lossy(&stderr);
+    let why = said.trim_end().strip_prefix("error: ").unwrap_or(said.trim_end()).to_owned();
+    match status.code() {
+        Some(2) => Err(UsageError(why).into()),
+        Some(3) => Err(Undecided(why).into()),
+        _ if why.is_empty() => bail!("{PROGRAM}: {status}"),
+        _ => bail!(why),
+    }
+}
+
+/// Returns the program's command, which knows the launcher by a descriptor: open until the command
+/// has started.
+fn command() -> Result<(Command, File)> {
+    let program = program::beside_launcher(PROGRAM).ok_or_else(|| {
+        let release = if build_info::PROFILE == "release" { " --release" } else { "" };
+        UsageError(format!(
+            "there is no {PROGRAM} beside the launcher or in PATH, which has the experiments.\n\
+             Build it: cargo build{release} -p experiments"
+        ))
+    })?;
+    let launcher = File::open("/proc/self/exe").context("/proc/self/exe")?;
+    fcntl(&launcher, FcntlArg::F_SETFD(FdFlag::empty())).context("/proc/self/exe")?;
+    let mut command = Command::new(program);
+    command.arg0(screen::program());
+    command
+        .arg(format!("--launcher={}", launcher.as_raw_fd()))
+        .arg(format!("--build={}", build_info::COMMIT));
+    let components = OwnComponents::registered();
+    if !components.is_empty() {
+        command.arg(format!("--components={}", serde_json::to_string(&components)?));
+    }
+    Ok((command, launcher))
+}
