@@ -138,19 +138,6 @@ fn flags(settings: &Settings) -> Vec<String> {
     one.texts().into_iter().map(|(key, text)| format!("--{}={text}", key.replace('_', "-"))).collect()
 }
 
-/// Returns why the launcher makes no containers here; `None` if it does.
-pub(super) fn missing_containers(weaker_sandbox: bool) -> Option<String> {
-    let mut command = caller::launcher();
-    command.args(["run", "--dry-run", "--isolation=container", "--strategies=1", "--orders=1"]);
-    if weaker_sandbox {
-        command.arg("--allow-weaker-sandbox");
-    }
-    match command.stdin(Stdio::null()).output() {
-        Ok(output) if output.status.code() == Some(USAGE) => Some(pass_on(&*output.stderr)),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,8 @@
 //! Expands axes into the list of settings to measure: every combination that the planner accepts,
 //! all with equal load.
 
+use super::benchmark::check_isolation;
 use super::flags::{AxisValue, SweepRequest};
-use super::launcher::missing_containers;
 use super::usage;
 use analysis::experiment::{Axis, AxisRecord, Experiment, Setting};
 use anyhow::Result;
@@ -156,9 +156,9 @@ pub(super) fn check(
         }
     }
     if resolved.plan.isolation.has(Isolation::Container)
-        && let Some(why) = missing_containers(weaker_sandbox)
+        && let Err(why) = check_isolation([Isolation::Container].into_iter(), weaker_sandbox)
     {
-        return Err(UsageError(why));
+        return Err(UsageError(why.to_string()));
     }
     let (plan, _) = planner::preview(&resolved, machine)?;
     realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::ASK)?;

@@ -121,6 +121,9 @@ pub enum Command {
     /// Run one process of a run; only the launcher starts it
     #[command(hide = true)]
     Role(RoleFlags),
+    /// Make the runs of a benchmark that are requested on stdin; only lab and board start it
+    #[command(hide = true)]
+    Benchmark,
 }
 
 /// The experiments, by name: their flags are read by their program.

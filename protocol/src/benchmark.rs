@@ -9,6 +9,9 @@
 //! those of any role; a consumer's latencies, and the histograms of a board's ends, are in a
 //! segment of results.
 
+pub mod board_results;
+pub mod queue_results;
+
 use crate::link::LinkPlan;
 use crate::plan::{
     BoardWork, Idle, Isolation, IsolationLevels, OnDeath, Plan, PlanError, ProcessPlan, QueueWork, Technique,

@@ -3,6 +3,7 @@
 //! nothing.
 #![forbid(unsafe_code)]
 
+pub mod benchmark;
 pub mod cpu_list;
 pub mod cpu_shortage;
 pub mod document;

@@ -7,13 +7,13 @@ use crate::benchmark::{BenchmarkRun, EndResults};
 use analysis::experiment::{
     BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardUsage, BoardWriter, board,
 };
+use protocol::benchmark::board_results::BoardMeasure;
 use protocol::index::StrategyIndex;
 use protocol::labels::{ReaderCounter, WriterCounter};
 use protocol::plan::{BoardWork, Plan};
 use protocol::shared_histogram::Resolution;
 use protocol::status::StatusField;
 use record::run::{RoleRestart, RunOutcome};
-use roles::board::histograms::BoardMeasure;
 use std::slice;
 use verdict::summary::figures::MeasureSeries;
 

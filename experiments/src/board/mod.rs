@@ -14,22 +14,20 @@ mod over_time;
 
 pub use flags::BoardFlags;
 
-use crate::benchmark::{self, Benchmark, BenchmarkClock};
+use crate::benchmark::{self, Benchmark};
 use crate::progress::SweepProgress;
 use crate::publish::save_and_print;
-use crate::runtime::prepare::Interruption;
 use analysis::experiment::{BoardCase, Boards};
 use anyhow::{Context, Error, Result};
 use flags::CaseSettings;
-use planner::host::signals::Interrupted;
-use planner::host::signals::Signals;
+use planner::host::signals::{self, Interrupted, Signals};
 use planner::result_folder::create_result_folder;
 use protocol::plan::{BoardWork, Plan, ReaderWaiting, Technique, Workload};
+use record::benchmark::Interruption;
 use record::run::RunOutcome;
 use std::fs;
 use std::process::ExitCode;
 use std::time::SystemTime;
-use strategy::schedule::Schedule;
 
 /// Remarks on every case.
 const NOTES: [&str; 5] = [
@@ -52,14 +50,7 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
     benchmark::check_isolation(flags.isolation.iter().copied(), flags.allow_weaker_sandbox)?;
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let folder = create_result_folder(&flags.out, &started, "board")?;
-    let clock = BenchmarkClock::start(&machine);
-    let benchmark = Benchmark {
-        machine: &machine,
-        signals: &signals,
-        folder: &folder,
-        interruption: Interruption::Drain,
-        clock,
-    };
+    let mut benchmark = Benchmark::start(&signals, &folder, Interruption::Drain)?;
     let mut boards = Boards {
         version: env!("CARGO_PKG_VERSION").into(),
         started,
@@ -75,26 +66,21 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
     for (number, cell) in cells.iter().enumerate() {
         bar.begin(&cell.mode.to_string(), number, cells.len() - number);
         let case = plan_of(cell, flags, &cores[number])?;
-        let made = match benchmark.run(case.plan, case.schedule) {
-            // A case that was interrupted before its start has no figures.
-            Err(error) if error.is::<Interrupted>() => None,
-            made => Some(made.inspect_err(|_| {
-                bar.clear();
-                if boards.cases.is_empty() {
-                    let _ = fs::remove_dir_all(&folder);
-                }
-            })?),
-        };
+        // A case that was interrupted before its start has no figures.
+        let made = benchmark.run(case.plan, &case.write_times).inspect_err(|_| {
+            bar.clear();
+            if boards.cases.is_empty() {
+                let _ = fs::remove_dir_all(&folder);
+            }
+        })?;
         bar.end();
         boards.interrupted = made.as_ref().is_none_or(|made| made.outcome == RunOutcome::Interrupted);
-        let ns_per_tick = benchmark.clock.ns_per_tick();
         if let Some(made) = &made {
+            let ns_per_tick = made.clock.ns_per_tick;
             over_time::save(&folder, number, made, &case.work, ns_per_tick)?;
+            let case = figures::case(cell, case.is_shared, &case.work, made, ns_per_tick);
+            boards.cases.push(BoardCase { warnings: boards.warn.check(&case), ..case });
         }
-        boards.cases.extend(made.map(|made| {
-            let case = figures::case(cell, case.is_shared, &case.work, &made, ns_per_tick);
-            BoardCase { warnings: boards.warn.check(&case), ..case }
-        }));
         boards.save(&folder)?;
         if boards.interrupted {
             break;
@@ -103,7 +89,7 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
     bar.clear();
     save_and_print(&boards.answer().map_err(Error::msg)?, &boards.experiment(), &folder, flags.json)?;
     Ok(match (boards.interrupted, boards.cases.iter().all(|case| case.is_valid())) {
-        (true, _) => planner::host::signals::exit_code(),
+        (true, _) => signals::exit_code(),
         (_, true) => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
@@ -113,7 +99,8 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
 struct PlannedCase {
     plan: Plan,
     work: BoardWork,
-    schedule: Schedule,
+    /// When each write is due, in nanoseconds from the start; empty without due times.
+    write_times: Vec<u64>,
     /// Readers share their cores.
     is_shared: bool,
 }
@@ -121,6 +108,7 @@ struct PlannedCase {
 fn plan_of(cell: &CaseSettings, flags: &BoardFlags, cores: &[u32]) -> Result<PlannedCase> {
     let duration_ns = flags.duration.0;
     let schedule = cell.mode.schedule(duration_ns, flags.seed.0)?;
+    let write_times = schedule.map(|all| mode::due_times(&all, duration_ns).collect::<Vec<u64>>());
     let (cores, is_shared) = assign_cores(cores, cell.readers.into());
     let usual = if is_shared { ReaderWaiting::Yield } else { ReaderWaiting::Spin };
     let work = BoardWork {
@@ -128,14 +116,14 @@ fn plan_of(cell: &CaseSettings, flags: &BoardFlags, cores: &[u32]) -> Result<Pla
         waiting: cell.waiting.unwrap_or(usual),
         cells: flags.cells.0 as usize,
         words: cell.words,
-        scheduled: schedule.as_ref().map(|all| mode::due_times(all, duration_ns).count() as u64),
+        scheduled: write_times.as_ref().map(|times| times.len() as u64),
         duration_ns,
         folder: cell.folder.clone(),
     };
     let workload = Workload::Board(work.clone());
     let plan = Plan::for_benchmark(workload, Technique::default(), cell.isolation, &cores);
     let plan = Plan { weaker_sandbox: flags.allow_weaker_sandbox, ..plan };
-    Ok(PlannedCase { plan, work, schedule: schedule.unwrap_or_else(Schedule::empty), is_shared })
+    Ok(PlannedCase { plan, work, write_times: write_times.unwrap_or_default(), is_shared })
 }
 
 /// The cores of the writer and the readers, and whether readers share theirs with others.

@@ -1,27 +1,25 @@
 //! Runs the missing runs of a lab, in turns, and saves them.
 
 use super::side_by_side;
-use crate::benchmark::{Benchmark, BenchmarkClock, BenchmarkRun, EndResults};
+use crate::benchmark::{Benchmark, BenchmarkRun, EndResults};
 use crate::measure::{MeasureEnd, discard_unstarted};
 use crate::progress::SweepProgress;
-use crate::runtime::prepare::Interruption;
 use ::record::screen::program;
 use analysis::experiment::{
     Experiment, Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram,
 };
 use anyhow::{Context, Result, anyhow};
 use hdrhistogram::Histogram;
-use planner::host::signals::Interrupted;
 use planner::host::signals::{Signals, is_end_requested};
+use protocol::benchmark::queue_results::{latencies, problems, shares};
 use protocol::labels::{ConsumerCounter, ProducerCounter};
 use protocol::plan::{EndWaiting, EventCost, Plan, QueueWork, Workload};
 use protocol::status::StatusField;
+use record::benchmark::Interruption;
 use record::document::Document;
 use record::run::RunOutcome;
-use roles::queue::ledger::{latencies, problems, shares};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use strategy::schedule::Schedule;
 use system::process;
 
 /// The maximum time between two saves.
@@ -36,12 +34,15 @@ const SLEEP: Duration = Duration::from_millis(1);
 /// The default timer slack of Linux.
 const DEFAULT_SLACK_NS: u64 = 50_000;
 
+/// The number of a run, and the index of its cell.
+pub(super) type RunOfCell = (u32, usize);
+
 /// Returns every missing run with its combination of settings, in the order of execution. Each run
 /// number begins with another cell, so that none always comes first.
-pub(super) fn order(lab: &Lab) -> Vec<(u32, usize)> {
+pub(super) fn order(lab: &Lab) -> Vec<RunOfCell> {
     let cells = lab.cells.len();
     let turn = |number: u32| (0..cells).map(move |place| (number, (place + number as usize) % cells));
-    let is_missing = |(number, cell): &(u32, usize)| {
+    let is_missing = |(number, cell): &RunOfCell| {
         let cell = &lab.cells[*cell];
         *number < lab.runs_of(cell) && !cell.has_valid_run(*number)
     };
@@ -63,7 +64,7 @@ pub(super) fn estimate(lab: &Lab, cell: &LabCell, slow: EventCost) -> u64 {
 
 /// Estimates how long all runs take, in nanoseconds: those side by side, and each of the others.
 pub(super) fn estimate_all(lab: &Lab, slow: EventCost) -> u64 {
-    let total = |runs: &[(u32, usize)]| {
+    let total = |runs: &[RunOfCell]| {
         let each = runs.iter().map(|(_, cell)| estimate(lab, &lab.cells[*cell], slow));
         each.fold(0, u64::saturating_add)
     };
@@ -84,7 +85,15 @@ pub(super) fn cores_of(cores: &[u32], producers: u16, consumers: u16) -> Vec<Opt
     makers.chain(takers).collect()
 }
 
-fn plan_of(lab: &Lab, cell: &LabCell, number: u32, slow: EventCost) -> (Plan, QueueWork) {
+/// Returns the plan of a run whose ends are pinned to `cores`.
+pub(super) fn plan_of(
+    lab: &Lab,
+    (number, cell): RunOfCell,
+    slow: EventCost,
+    cores: &[u32],
+) -> (Plan, QueueWork) {
+    let cell = &lab.cells[cell];
+
     let (producers, events) = (u64::from(cell.producers), lab.events_of(cell));
     let cost = |speed| (speed == Speed::Slow).then_some(slow);
     let work = QueueWork {
@@ -105,7 +114,7 @@ fn plan_of(lab: &Lab, cell: &LabCell, number: u32, slow: EventCost) -> (Plan, Qu
         slack_ns: lab.slack_ns,
         seed: lab.seed.wrapping_add(number.into()),
     };
-    let cores = cores_of(&lab.cores, cell.producers, cell.consumers);
+    let cores = cores_of(cores, cell.producers, cell.consumers);
     let plan = Plan::for_benchmark(Workload::Queue(work.clone()), cell.technique, cell.isolation, &cores);
     (Plan { weaker_sandbox: lab.weaker_sandbox, ..plan }, work)
 }
@@ -137,10 +146,8 @@ pub(super) fn measure(
 
 fn make_run(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut SweepProgress) -> Result<MeasureEnd> {
     let slow = super::flags::parse_slow(&lab.slow)?;
-    let (machine, clock) = (lab.machine.clone(), BenchmarkClock::start(&lab.machine));
     if lab.sleep.is_none() {
         lab.sleep = sample_sleep();
-        lab.clock_read_ns = clock.read_ns;
     }
     let (together, todo) = side_by_side::split(lab, order(lab));
     let mut saved = Instant::now();
@@ -155,24 +162,38 @@ fn make_run(lab: &mut Lab, folder: &Path, signals: &Signals, bar: &mut SweepProg
     if let MeasureEnd::Interrupted = made {
         return Ok(MeasureEnd::Interrupted);
     }
-    let interruption = Interruption::Discard;
-    let benchmark = Benchmark { machine: &machine, signals, folder, interruption, clock };
+    let mut benchmark = Benchmark::start(signals, folder, Interruption::Discard)?;
     let (_, all) = lab.progress();
-    for (done, (number, index)) in todo.iter().copied().enumerate() {
+    for (done, run) in todo.iter().copied().enumerate() {
         let left = todo.len() - done;
-        let name = lab.cells[index].name();
+        let name = lab.cells[run.1].name();
         bar.begin(&name, all - left, left);
-        let (plan, work) = plan_of(lab, &lab.cells[index], number, slow);
-        let made = match benchmark.run(plan, Schedule::empty()) {
-            Err(error) if error.is::<Interrupted>() => return Ok(MeasureEnd::Interrupted),
-            made => made.with_context(|| name.clone())?,
+        let (plan, work) = plan_of(lab, run, slow, &lab.cores);
+        let Some(made) = benchmark.run(plan, &[]).with_context(|| name.clone())? else {
+            return Ok(MeasureEnd::Interrupted);
         };
         bar.end();
-        let (run, latencies) = run_of(number, &work, &made);
-        lab.cells[index].add_run(run, &latencies).map_err(|why| anyhow!("{name}: {why}"))?;
+        add_run(lab, run, &work, &made, 0)?;
         save_sometimes(lab)?;
     }
     Ok(MeasureEnd::Complete)
+}
+
+/// Adds a run that was made to its cell. `side_by_side` runs were made at the same time; 0: it was
+/// made alone.
+pub(super) fn add_run(
+    lab: &mut Lab,
+    (number, cell): RunOfCell,
+    work: &QueueWork,
+    made: &BenchmarkRun,
+    side_by_side: u32,
+) -> Result<()> {
+    if lab.clock_read_ns == 0.0 {
+        lab.clock_read_ns = made.clock.read_ns;
+    }
+    let (run, latencies) = run_of(number, work, made);
+    let (run, cell) = (LabRun { side_by_side, ..run }, &mut lab.cells[cell]);
+    cell.add_run(run, &latencies).map_err(|why| anyhow!("{}: {why}", cell.name()))
 }
 
 /// The median time of a sleep of a millisecond with that timer slack, on a thread of its own.

@@ -16,7 +16,7 @@ mod run;
 
 use crate::cli::{Cli, Command, JoinFlags};
 use crate::experiments;
-use crate::runtime::{container, reaper};
+use crate::runtime::{benchmark, container, reaper};
 use crate::{exports, saved_results, simulate, watch};
 use anyhow::{Context, Result};
 use planner::command_line;
@@ -59,6 +59,7 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Man(flags) => pages::man(&flags),
         Command::Watch(flags) => watch::watch(&flags),
         Command::Clean(flags) => clean::clean(flags),
+        Command::Benchmark => benchmark::serve(),
         Command::Role(flags) if flags.contain => {
             container::role(&flags.name, &flags.run).map(|()| ExitCode::SUCCESS)
         }

@@ -1,6 +1,7 @@
 //! Runs from start to end: segments, processes, supervision, logs and cleanup.
 
 pub(crate) mod affinity_guard;
+pub(crate) mod benchmark;
 mod cache_misses;
 pub(crate) mod clean;
 pub(crate) mod container;

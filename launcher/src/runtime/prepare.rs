@@ -18,6 +18,7 @@ use planner::{self, Input, OrderCounts, Resolved, RunIdentity};
 use protocol::index::StrategyIndex;
 use protocol::plan::{ClockSource, Isolation, Plan, Role, Trading};
 use protocol::stamps::RECORD_BYTES;
+pub use record::benchmark::Interruption;
 use record::run::{Build, ClockCalibration, CoreToCoreRtt, InputRecord, RunOutcome, RunRecord};
 use shm::process::start_time;
 use std::io::BufReader;
@@ -48,25 +49,6 @@ impl Presentation<'_> {
     /// Returns `true` if a termination signal came and discards the run, however it ended.
     pub fn is_discarded(&self) -> bool {
         self.interruption == Interruption::Discard && signals::is_end_requested()
-    }
-}
-
-/// What the first termination signal does to a run. A second one always ends it at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interruption {
-    /// No more orders are sent, the open ones are waited for, and the run is evaluated.
-    Drain,
-    /// The run ends at once and is discarded: an experiment repeats what was interrupted.
-    Discard,
-}
-
-impl Interruption {
-    /// Returns the number of termination signals that end a run at once.
-    pub const fn max_signals(self) -> usize {
-        match self {
-            Self::Drain => 2,
-            Self::Discard => 1,
-        }
     }
 }
 

@@ -1,34 +1,11 @@
 //! The histograms of a board's writer or reader, in the results of its role.
 
+use protocol::benchmark::board_results::BoardMeasure;
 use protocol::benchmark::{BOARD_HISTOGRAMS, BOARD_SLICED, BOARD_SLICES, board_histogram_at, board_slice_at};
 use protocol::shared_histogram::{Resolution, SharedHistogram};
 use shm::memory::AtomicWords;
 use std::array::from_fn;
 use system::clock::Timebase;
-
-/// A measured duration of a board's writer or reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BoardMeasure {
-    /// A writer's: begin to end. A reader's: propagation.
-    First,
-    /// A writer's: due to end. A reader's: from detection to the end of the read.
-    Second,
-    /// A reader's: staleness.
-    Third,
-}
-
-impl BoardMeasure {
-    /// Returns the index of the first word of the duration's histogram in the results.
-    pub const fn offset(self) -> usize {
-        board_histogram_at(self as usize)
-    }
-
-    /// Returns the index of the first word of its histogram for a part of the time; only the first
-    /// two durations have them.
-    pub const fn slice_offset(self, slice: usize) -> usize {
-        board_slice_at(self as usize, slice)
-    }
-}
 
 /// The writing end of the histograms of a board's writer or reader.
 pub struct BoardHistograms {

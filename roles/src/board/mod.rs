@@ -3,7 +3,8 @@
 pub mod content;
 pub mod histograms;
 
-use histograms::{BoardHistograms, BoardMeasure};
+use histograms::BoardHistograms;
+use protocol::benchmark::board_results::BoardMeasure;
 use protocol::control::{Control, RunState};
 use protocol::counters::AgentSlot;
 use protocol::labels::{ReaderCounter, WriterCounter};

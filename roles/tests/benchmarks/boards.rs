@@ -1,11 +1,12 @@
 use crate::ThreadMemory;
+use protocol::benchmark::board_results::BoardMeasure;
 use protocol::benchmark::{BOARD_RESULT_WORDS, BOARD_SLICES};
 use protocol::control::RunState;
 use protocol::counters::AgentCounters;
 use protocol::labels::{ReaderCounter, WriterCounter};
 use protocol::plan::{BoardWork, ReaderWaiting, Role};
 use protocol::shared_histogram::{BUCKETS, MAX_WORD, Resolution};
-use roles::board::histograms::{BoardHistograms, BoardMeasure};
+use roles::board::histograms::BoardHistograms;
 use roles::board::{BoardAgent, BoardRead, content};
 use shm::board::{self, BoardShape, ReadError, Stamp};
 use shm::memory::{ReadOnlyWords, Region};

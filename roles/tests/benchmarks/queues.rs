@@ -3,10 +3,10 @@
 
 use crate::ThreadMemory;
 use protocol::benchmark::LATENCIES;
+use protocol::benchmark::queue_results::{latencies, problems, shares};
 use protocol::control::RunState;
 use protocol::labels::{ConsumerCounter, ProducerCounter};
 use protocol::plan::{EndWaiting, Role};
-use roles::queue::ledger::{latencies, problems, shares};
 use roles::queue::waiting::{Pace, WaitStrategy};
 use roles::queue::{QueueEnd, consume, produce};
 use shm::bell::{BELL_WORDS, Doorbell, Listener};

@@ -23,6 +23,7 @@ pub use spec::{Arrivals, DelayRange, MAX_ORDERS, MAX_WINDOW_NS, Spec, SpecError}
 use protocol::plan::Pacing;
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::topology::ReplayStep;
+use protocol::wire::OrderRequest;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 
 /// The words of one order in a schedule segment. See [`Entry`].
@@ -52,6 +53,21 @@ impl Schedule {
             venues: 0,
             window_ns: 0,
             pacing: Pacing::Closed,
+            strategy_order: Vec::new(),
+        }
+    }
+
+    /// Creates a schedule of one strategy's orders that have nothing but their due times, which are
+    /// ascending and in nanoseconds from the start.
+    pub fn from_due_times(times: impl IntoIterator<Item = u64>) -> Self {
+        let request = OrderRequest::to_venue(0);
+        let words: Vec<_> = times.into_iter().map(|fire_ns| Entry { fire_ns, request }.to_words()).collect();
+        let window_ns = words.last().map_or(0, |entry| entry[0]);
+        Self {
+            words: vec![words],
+            venues: 1,
+            window_ns,
+            pacing: Pacing::Scheduled,
             strategy_order: Vec::new(),
         }
     }
@@ -175,7 +191,6 @@ impl core::fmt::Debug for Schedule {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use protocol::wire::OrderRequest;
 
     /// An order of 3 at 100, due at 5 ns.
     pub(crate) fn entry() -> Entry {
@@ -207,6 +222,14 @@ pub(crate) mod tests {
         assert_eq!(schedule.offered_per_s(), Some(2e8));
         assert_eq!(schedule.entries(StrategyIndex(0)).next(), Some(entry()));
         assert_eq!(schedule.entries(StrategyIndex(u16::MAX)).len(), 0);
+    }
+
+    #[test]
+    fn due_times_become_entries() {
+        let times = [3, 3, 8];
+        let schedule = Schedule::from_due_times(times);
+        assert!(schedule.entries(StrategyIndex(0)).map(|entry| entry.fire_ns).eq(times));
+        assert_eq!((schedule.total(), schedule.window_ns()), (3, 8));
     }
 
     #[test]

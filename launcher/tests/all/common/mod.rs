@@ -188,17 +188,39 @@ pub fn entries(folder: &Path) -> Vec<PathBuf> {
 /// A running launcher process.
 pub struct Running {
     pub child: Child,
+    /// The processes that make its runs of a benchmark, as far as they were seen.
+    makers: Vec<u32>,
 }
 
 impl Running {
     pub fn spawn(command: &mut Command) -> Self {
         two_cores::use_two();
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        Self { child }
+        Self { child, makers: Vec::new() }
+    }
+
+    /// Waits until a process makes runs of a benchmark for this launcher, or the launcher has
+    /// ended. [`Running::end`] then checks the runs of that process.
+    pub fn with_maker(mut self) -> Self {
+        wait_until("the launcher has ended or started a process for its runs", || {
+            self.makers = makers(self.pid());
+            !self.makers.is_empty() || self.has_ended()
+        });
+        self
     }
 
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Returns the pid of the process that makes the runs of a benchmark.
+    pub fn maker(&self) -> u32 {
+        *self.makers.first().expect("the launcher makes runs of a benchmark")
+    }
+
+    /// Returns the pid of the benchmark's process with that name.
+    pub fn maker_process(&self, name: &str) -> u32 {
+        newest_process(self.maker(), name, 0).unwrap_or_else(|| panic!("no process {name}"))
     }
 
     /// Returns `true` if the process has exited and was not waited for.
@@ -214,8 +236,9 @@ impl Running {
     /// Waits until the launcher exits. Checks that no process and no segment of its run remains.
     pub fn end(self) -> CommandResult {
         let pid = self.pid();
+        let makers = self.makers.clone();
         let result = self.wait();
-        assert_nothing_left(pid);
+        makers.into_iter().chain([pid]).for_each(assert_nothing_left);
         result
     }
 
@@ -277,7 +300,8 @@ impl Drop for Running {
         let _ = self.child.wait();
         // The reaper saves the logs before the folder goes.
         let began = Instant::now();
-        while !segments(self.pid()).is_empty() && began.elapsed() < Duration::from_secs(20) {
+        let launchers = || self.makers.iter().copied().chain([self.pid()]);
+        while !launchers().all(|pid| segments(pid).is_empty()) && began.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -389,6 +413,13 @@ pub fn parent(pid: u32) -> Option<u32> {
 pub fn processes() -> impl Iterator<Item = u32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Returns the processes that make runs of a benchmark for a launcher.
+pub fn makers(launcher: u32) -> Vec<u32> {
+    let is_maker =
+        |pid: &u32| proc(*pid, "cmdline").ends_with("\0benchmark\0") && parent(*pid) == Some(launcher);
+    processes().filter(is_maker).collect()
 }
 
 /// Returns pid and command line of each process in the launcher's run. A run's id ends with the

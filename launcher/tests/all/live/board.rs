@@ -8,19 +8,20 @@ use crate::common::{
 use serde_json::Value;
 
 fn board(launcher: &Launcher, flags: &str) -> Running {
-    Running::spawn(&mut command(&format!("board --json --out {} {flags}", launcher.out.path().display())))
+    let line = format!("board --json --out {} {flags}", launcher.out.path().display());
+    Running::spawn(&mut command(&line)).with_maker()
 }
 
 /// Starts a board that lasts until it is interrupted, and waits until its writer has begun.
 fn start(launcher: &Launcher, readers: u16) -> Running {
     let running = board(launcher, &format!("--mode poisson:2k --duration 60s --readers {readers}"));
-    let has_process = |name: &str| newest_process(running.pid(), name, 0).is_some();
+    let has_process = |name: &str| newest_process(running.maker(), name, 0).is_some();
     wait_until("the board has its processes", || {
         has_process("board-writer") && has_process("board-reader-0")
     });
     // The writer spins once the board has started; before, it sleeps.
     let cpu_ticks = || {
-        let stat = proc(running.process("board-writer"), "stat");
+        let stat = proc(running.maker_process("board-writer"), "stat");
         let ticks = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(11));
         ticks.and_then(|ticks| ticks.parse::<u64>().ok()).unwrap_or(0)
     };
@@ -109,7 +110,7 @@ fn board_survives_deaths_and_readers_cannot_write() {
     let launcher = Launcher::new();
     let running = start(&launcher, 2);
     let (pid, writer, reader) =
-        (running.pid(), running.process("board-writer"), running.process("board-reader-0"));
+        (running.maker(), running.maker_process("board-writer"), running.maker_process("board-reader-0"));
     // A reader's pages of the board cannot be written.
     let rights = |pid: u32| {
         let maps = proc(pid, "maps");

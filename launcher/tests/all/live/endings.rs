@@ -3,8 +3,8 @@
 
 use super::programs::Program;
 use crate::common::{
-    Launcher, Running, command, concurrently, document, entries, newest_process, proc, run_processes, signal,
-    wait_for,
+    Launcher, Running, command, concurrently, document, entries, makers, newest_process, proc, run_processes,
+    signal, wait_for,
 };
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -113,7 +113,8 @@ fn catches_signals(pid: u32) -> bool {
 }
 
 fn is_reached(phase: Phase, launcher: u32, out: &Path) -> bool {
-    let processes = || run_processes(launcher);
+    let processes =
+        || makers(launcher).into_iter().chain([launcher]).flat_map(run_processes).collect::<Vec<_>>();
     let is_role = |(_, line): &(u32, String)| !line.contains(" role reaper ");
     match phase {
         Phase::Preparing => !entries(out).is_empty() && catches_signals(launcher),

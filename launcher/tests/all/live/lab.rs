@@ -1,15 +1,15 @@
 //! The lab with real processes: conservation at every level, named deaths, and complete clean-up.
 
 use crate::common::{
-    Launcher, Running, command, entries, list, newest_process, number, output, run_processes, signal,
-    wait_for,
+    Launcher, Running, assert_nothing_left, command, entries, list, makers, newest_process, number, output,
+    run_processes, signal, wait_for,
 };
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// Starts `launcher lab` with its results in that folder.
 fn lab(out: &Path, flags: &str) -> Running {
-    Running::spawn(&mut command(&format!("lab --out {} {flags}", out.display())))
+    Running::spawn(&mut command(&format!("lab --out {} {flags}", out.display()))).with_maker()
 }
 
 #[test]
@@ -67,25 +67,17 @@ fn only_cells_that_sleep_are_side_by_side() {
     assert!(figures.iter().all(|cell| cell["mean_ns"].as_f64() > Some(0.0)), "{figures:#?}");
 }
 
-/// The launchers that make runs side by side for a lab in that folder.
-fn launchers(out: &Path) -> Vec<u32> {
-    let folder = format!("{}", out.display());
-    let is_launcher = |pid: &u32| {
-        let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        line.contains(&folder) && line.contains("side-by-side")
-    };
-    let pids = entries(Path::new("/proc")).into_iter();
-    pids.filter_map(|path| path.file_name()?.to_str()?.parse().ok()).filter(is_launcher).collect()
-}
-
 #[test]
 fn interrupted_side_by_side_runs_are_resumed() {
     let out = tempfile::tempdir().unwrap();
     let running =
         lab(out.path(), &format!("{SLEEPERS} --events 100000").replace("--wait busy,poll", "--wait park"));
-    wait_for("four launchers", || (launchers(out.path()).len() == 4).then_some(()));
+    let makers = wait_for("four runs", || {
+        let makers = makers(running.pid());
+        (makers.len() == 4 && makers.iter().all(|maker| run_processes(*maker).len() > 1)).then_some(makers)
+    });
     running.interrupt().fails(130, &["launcher resume"]);
-    assert_eq!(launchers(out.path()), [0; 0]);
+    makers.into_iter().for_each(assert_nothing_left);
     let folder = entries(out.path()).remove(0);
     let path = folder.join("experiment.json");
     let smaller = std::fs::read_to_string(&path).unwrap().replace("\"events\": 100000", "\"events\": 20");
@@ -164,7 +156,7 @@ fn start_endless_lab(out: &Path, technique: &str, role: &str) -> (Running, u32) 
             "--technique {technique} --wait park --producer slow --consumer fast --slow sleep:1ms --events 100k --runs 1"
         ),
     );
-    let pid = running.pid();
+    let pid = running.maker();
     // Both are there, and the reaper.
     let process = wait_for("the run has its processes", || {
         newest_process(pid, role, 0).filter(|_| run_processes(pid).len() == 3)
@@ -207,4 +199,31 @@ fn interrupted_lab_resumes_and_killed_lab_cleans_up() {
         let run = newest_run(out.path());
         output(&format!("inspect {}", run.display())).succeeds();
     }
+}
+
+#[test]
+fn killed_maker_of_runs_is_named_and_finished_runs_stay() {
+    let out = tempfile::tempdir().unwrap();
+    // The slow cell is the second: its producer does nothing else.
+    let flags = "--technique array-queue --wait park --producer fast,slow --consumer fast --slow sleep:1ms \
+                 --events 20k --runs 1";
+    let running = lab(out.path(), flags);
+    let maker = running.maker();
+    let second = || entries(&entries(out.path()).pop()?.join("runs")).get(1).cloned();
+    wait_for("the second run has begun", || {
+        let is_begun =
+            entries(out.path()).pop()?.join("runs").exists() && second()?.join("run.json").exists();
+        (is_begun && newest_process(maker, "lab-producer-0", 0).is_some()).then_some(())
+    });
+    signal(maker, "KILL");
+    let named = format!("launcher benchmark (pid {maker}), which makes the runs, ended: signal: 9 (SIGKILL)");
+    running.end().fails(1, &[&named, "what was finished is saved", "launcher resume"]);
+    let folder = entries(out.path()).remove(0);
+    let lab: Value = serde_json::from_slice(&std::fs::read(folder.join("experiment.json")).unwrap()).unwrap();
+    let taken: Vec<&Value> = list(&lab["rows"])
+        .iter()
+        .map(|row| &row["figures"]["taken"])
+        .filter(|taken| !taken.is_null())
+        .collect();
+    assert_eq!(taken, [20_000], "{lab:#}");
 }

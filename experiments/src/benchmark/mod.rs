@@ -1,0 +1,180 @@
+//! The runs of the benchmarks `lab` and `board`: ordinary runs whose roles are measured loops
+//! (`protocol::benchmark`), without a merge. Another process makes them.
+
+mod process;
+
+use ::record::screen::complain;
+use anyhow::{Result, bail};
+use planner::config::{CoreList, UsageError};
+use planner::host::Machine;
+use planner::host::signals::{Signals, is_end_requested};
+use process::{BenchmarkProcess, InterruptedRun, RunMemory};
+use protocol::counters::AgentCounters;
+use protocol::plan::{Isolation, Plan, Role};
+use protocol::status::{self, StatusField, ThreadState, ThreadStatus};
+use record::benchmark::{BenchmarkRequest, Interruption, RunClock, RunReply, RunRequest};
+use record::cpu_list;
+use record::run::{RoleRestart, RunOutcome};
+use shm::memory::{ReadOnlyWords, Region};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use system::process::wait_readable;
+use system::sandbox;
+
+/// Folder of the runs in that of their experiment.
+const RUNS: &str = "runs";
+/// The maximum time between two looks at a process that makes a run.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The process that makes runs of a benchmark one after the other, and the folder of their
+/// experiment.
+pub struct Benchmark<'a> {
+    signals: &'a Signals,
+    /// The folder of the runs.
+    out: PathBuf,
+    /// What Ctrl-C does to a run.
+    interruption: Interruption,
+    process: BenchmarkProcess,
+}
+
+/// The outcome of a benchmark's run, with what its ends have left in memory.
+pub struct BenchmarkRun {
+    pub plan: Plan,
+    pub outcome: RunOutcome,
+    /// The tick at which the loops started; `None` if an end was never ready.
+    pub start_ticks: Option<u64>,
+    /// Deaths that the run survived.
+    pub deaths: Vec<RoleRestart>,
+    /// The clock of all runs of the process.
+    pub clock: RunClock,
+    /// Each role's results, in the order of the plan.
+    pub ends: Vec<EndResults>,
+    /// The board of a board benchmark.
+    pub board: Option<ReadOnlyWords>,
+}
+
+/// The status, counters and results of one end of a benchmark. It may have stored anything.
+pub struct EndResults {
+    pub status: ThreadStatus,
+    pub counters: AgentCounters,
+    /// The words of its results; `None` for a role without any, or if the run did not start.
+    pub words: Option<ReadOnlyWords>,
+}
+
+impl EndResults {
+    /// Returns `true` if the loop has ended, so that its final figures are stored.
+    pub fn is_done(&self) -> bool {
+        self.status.state() == ThreadState::Done
+    }
+
+    /// Returns a field of the thread's status.
+    pub fn get(&self, field: StatusField) -> u64 {
+        self.status.get(field)
+    }
+}
+
+impl<'a> Benchmark<'a> {
+    /// Starts the process for runs of the experiment in a folder.
+    pub fn start(signals: &'a Signals, folder: &Path, interruption: Interruption) -> Result<Self> {
+        let process = BenchmarkProcess::start()?;
+        Ok(Self { signals, out: folder.join(RUNS), interruption, process })
+    }
+
+    /// Makes one run of a plan, whose record is saved. A failure of one of its processes is its
+    /// outcome, not an error. `None`: a termination signal came before it had figures.
+    pub fn run(&mut self, plan: Plan, write_times: &[u64]) -> Result<Option<BenchmarkRun>> {
+        if is_end_requested() {
+            return Ok(None);
+        }
+        self.begin(plan, write_times)?;
+        loop {
+            let ready = wait_readable(&[self.process.as_fd(), self.signals.as_fd()], PAUSE)?;
+            if ready[0] {
+                return self.finish();
+            }
+            for _ in 0..self.signals.take_requests() {
+                self.interrupt();
+            }
+        }
+    }
+
+    /// Begins a run. `write_times` are the due times of a board's writes.
+    pub fn begin(&mut self, plan: Plan, write_times: &[u64]) -> Result<()> {
+        let request = RunRequest { plan, out: self.out.clone(), interruption: self.interruption };
+        self.process.send(&BenchmarkRequest::Run(Box::new(request)), write_times)
+    }
+
+    /// Waits for the end of a run that was begun. `None`: a termination signal came before it had
+    /// figures.
+    pub fn finish(&mut self) -> Result<Option<BenchmarkRun>> {
+        match self.process.receive_run() {
+            Err(error) if error.is::<InterruptedRun>() => Ok(None),
+            memory => Ok(Some(BenchmarkRun::from_memory(memory?))),
+        }
+    }
+
+    /// Ends a run that was begun as Ctrl-C does.
+    pub fn interrupt(&self) {
+        self.process.interrupt();
+    }
+}
+
+impl AsFd for Benchmark<'_> {
+    /// Returns the descriptor that becomes readable when a run that was begun has ended.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.process.as_fd()
+    }
+}
+
+impl BenchmarkRun {
+    fn from_memory(memory: RunMemory) -> Self {
+        let RunMemory { reply, threads, board } = memory;
+        let RunReply { plan, outcome, start_ticks, deaths, clock, .. } = reply;
+        let ends = if start_ticks.is_none() {
+            let unborn = ReadOnlyWords::from(Region::heap(status::LOG_OFFSET).words());
+            roles(&plan).map(|role| end_of(role, &unborn, None)).collect()
+        } else {
+            roles(&plan).zip(threads).map(|(role, (thread, words))| end_of(role, &thread, words)).collect()
+        };
+        Self { plan, outcome, start_ticks, deaths, clock, ends, board }
+    }
+}
+
+fn roles(plan: &Plan) -> impl Iterator<Item = Role> + '_ {
+    plan.threads.iter().map(|thread| thread.roles[0])
+}
+
+fn end_of(role: Role, thread: &ReadOnlyWords, words: Option<ReadOnlyWords>) -> EndResults {
+    EndResults { status: status::read(thread), counters: status::counters_of(thread, &[role], role), words }
+}
+
+/// Warns that the machine is unfit for latency figures just now, before time is spent on them.
+pub fn warn_unfit(unfit: &[String]) {
+    unfit.iter().for_each(|reason| complain(&format!("warning: not fit for latency claims: {reason}")));
+}
+
+/// Checks that the kernel can isolate the ends of a benchmark at these levels.
+pub fn check_isolation(levels: impl Iterator<Item = Isolation>, weaker_sandbox: bool) -> Result<()> {
+    let levels: Vec<Isolation> = levels.collect();
+    if levels.contains(&Isolation::Container) {
+        BenchmarkProcess::check_containers(weaker_sandbox)?;
+    }
+    if weaker_sandbox || !levels.contains(&Isolation::Sandbox) {
+        return Ok(());
+    }
+    match sandbox::missing().join("; ") {
+        missing if missing.is_empty() => Ok(()),
+        missing => bail!("no full sandbox here: {missing}; --allow-weaker-sandbox continues without it"),
+    }
+}
+
+/// Returns the cores that the user requested for a benchmark; `None` if none were requested.
+pub fn check_cores(asked: Option<&CoreList>, machine: &Machine) -> Result<Option<Vec<u32>>, UsageError> {
+    let Some(CoreList(cores)) = asked else { return Ok(None) };
+    if let Some(core) = cores.iter().find(|core| !machine.cores_allowed.contains(core)) {
+        let allowed = cpu_list::format(&machine.cores_allowed);
+        return Err(UsageError(format!("--cores: core {core} is not allowed here (allowed: {allowed})")));
+    }
+    Ok(Some(cores.clone()))
+}
