@@ -24,13 +24,16 @@ use system::process;
 /// Whether a run is active or dead, judged by its control segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunLife {
+    /// Its processes run.
     Active,
+    /// Its launcher has ended, and its control segment is left.
     Dead,
     /// The run is dead, and its control segment has been removed.
     NoControl,
 }
 
 impl RunLife {
+    /// Judges a run by its control segment.
     pub fn for_run(run: RunId) -> Self {
         let control = format!("{}{run}.{CONTROL}", Plan::PREFIX);
         let by_pid = |dead| if process::is_running(run.pid, run.start) { Self::Active } else { dead };
@@ -46,6 +49,10 @@ impl RunLife {
     }
 }
 
+/// Returns the runs on this machine that are so, oldest first.
+///
+/// # Errors
+/// `/dev/shm` cannot be listed.
 pub fn runs(life: RunLife) -> io::Result<Vec<RunId>> {
     let id = |name: String| {
         RunId::from_segment_name(&name).filter(|(_, what)| *what == CONTROL).map(|(run, _)| run)
@@ -56,6 +63,10 @@ pub fn runs(life: RunLife) -> io::Result<Vec<RunId>> {
     Ok(runs)
 }
 
+/// Returns the active runs on this machine, oldest first.
+///
+/// # Errors
+/// `/dev/shm` cannot be listed.
 pub fn active_runs() -> io::Result<Vec<RunId>> {
     runs(RunLife::Active)
 }
@@ -63,6 +74,7 @@ pub fn active_runs() -> io::Result<Vec<RunId>> {
 /// A run whose processes are running, with the cores that it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveRun {
+    /// Its id.
     pub run: String,
     /// Process id of its launcher.
     pub pid: u32,
@@ -82,6 +94,7 @@ impl ActiveRun {
         active_runs().unwrap_or_default().into_iter().filter_map(read).collect()
     }
 
+    /// Returns the cores that the run holds among `cores`.
     pub fn shared_cores(&self, cores: &BTreeSet<u32>) -> Vec<u32> {
         self.cores.intersection(cores).copied().collect()
     }

@@ -30,7 +30,7 @@ pub fn replace(words: impl IntoIterator<Item = OsString>) -> Result<Infallible> 
 }
 
 /// Returns each experiment in a line; none if the program is not there.
-pub fn lines(folders: &[&str]) -> Vec<ExperimentLine> {
+pub fn lines(folders: &[String]) -> Vec<ExperimentLine> {
     if folders.is_empty() {
         return Vec::new();
     }

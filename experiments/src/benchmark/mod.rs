@@ -7,8 +7,9 @@ use ::record::screen::complain;
 use anyhow::{Result, bail};
 use planner::config::{CoreList, UsageError};
 use planner::host::Machine;
+use planner::host::signals::Interrupted;
 use planner::host::signals::{Signals, is_end_requested};
-use process::{BenchmarkProcess, InterruptedRun, RunMemory};
+use process::{BenchmarkProcess, RunMemory};
 use protocol::counters::AgentCounters;
 use protocol::plan::{Isolation, Plan, Role};
 use protocol::status::{self, StatusField, ThreadState, ThreadStatus};
@@ -109,7 +110,7 @@ impl<'a> Benchmark<'a> {
     /// figures.
     pub fn finish(&mut self) -> Result<Option<BenchmarkRun>> {
         match self.process.receive_run() {
-            Err(error) if error.is::<InterruptedRun>() => Ok(None),
+            Err(error) if error.is::<Interrupted>() => Ok(None),
             memory => Ok(Some(BenchmarkRun::from_memory(memory?))),
         }
     }

@@ -3,6 +3,7 @@
 use crate::caller;
 use anyhow::{Context, Error, Result, anyhow, bail};
 use planner::config::UsageError;
+use planner::host::signals::Interrupted;
 use record::benchmark::{
     BenchmarkFailure, BenchmarkReply, BenchmarkRequest, FailureKind, RunReply, read_line, read_words,
     write_line, write_words,
@@ -152,18 +153,13 @@ impl Drop for BenchmarkProcess {
     }
 }
 
-/// The error that a run was interrupted before it had any figures.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("interrupted: nothing was measured")]
-pub(super) struct InterruptedRun;
-
 /// Returns the error of a request, with its causes.
 fn failure(failed: BenchmarkFailure) -> Error {
     let BenchmarkFailure { kind, mut causes } = failed;
     let root = causes.pop().unwrap_or_default();
     let root = match kind {
         FailureKind::Usage => UsageError(root).into(),
-        FailureKind::Interrupted => InterruptedRun.into(),
+        FailureKind::Interrupted => Interrupted.into(),
         FailureKind::Other => anyhow!(root),
     };
     causes.into_iter().rev().fold(root, Error::context)
@@ -180,6 +176,6 @@ mod tests {
         assert!(error.is::<UsageError>());
         assert_eq!(error.chain().map(ToString::to_string).collect::<Vec<_>>(), causes);
         let error = failure(BenchmarkFailure { kind: FailureKind::Interrupted, causes });
-        assert!(error.is::<InterruptedRun>() && !error.is::<UsageError>());
+        assert!(error.is::<Interrupted>() && !error.is::<UsageError>());
     }
 }

@@ -20,7 +20,7 @@ use crate::publish::save_and_print;
 use analysis::experiment::{BoardCase, Boards};
 use anyhow::{Context, Error, Result};
 use flags::CaseSettings;
-use planner::host::signals::{self, Interrupted, Signals};
+use planner::host::signals::{self, Signals};
 use planner::result_folder::create_result_folder;
 use protocol::plan::{BoardWork, Plan, ReaderWaiting, Technique, Workload};
 use record::benchmark::Interruption;

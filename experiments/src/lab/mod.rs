@@ -14,7 +14,6 @@ use super::measure::MeasureEnd;
 use super::progress::SweepProgress;
 use super::publish::{exit_code, save_and_print};
 use crate::benchmark;
-use crate::runtime::clean::{self, CleanScope};
 use ::record::screen::program;
 use analysis::experiment::Lab;
 use anyhow::{Context, Error, Result, bail};
@@ -52,7 +51,6 @@ pub fn run(flags: &LabFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Exit
         }
     };
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
     lab.save(&folder)?;
     announce(&lab, flags.json)?;
     benchmark::warn_unfit(&lab.unfit);

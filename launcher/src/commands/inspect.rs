@@ -1,7 +1,7 @@
 //! `launcher inspect`: the stamp records of a run or of one log, or the spacing of a recorded flow.
 
 use crate::cli::InspectFlags;
-use crate::{experiments, saved_results};
+use crate::saved_results;
 use anyhow::Result;
 use record::document::Document;
 use record::run::RunRecord;

@@ -15,7 +15,6 @@ use record::document::Document;
 use record::run::RunOutcome;
 use record::screen::{self, complain};
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 

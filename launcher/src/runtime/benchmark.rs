@@ -1,6 +1,7 @@
 //! `launcher benchmark`: makes the runs of a benchmark that another process requests on stdin.
 //! They are ordinary runs whose roles are measured loops (`protocol::benchmark`), without a merge.
 
+use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::container;
 use crate::runtime::prepare::{Presentation, prepare_benchmark};
 use crate::runtime::progress::Progress;
@@ -33,6 +34,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Fulfills the requests on stdin until its end, and replies on stdout.
 pub fn serve() -> Result<ExitCode> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
+    clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     let mut server = BenchmarkServer { machine: host::machine(), signals, clock: None };
     while let Some(request) = read_line(&mut input).map_err(invalid_request)? {

@@ -8,7 +8,6 @@ pub use command::{DeleteFlags, ListFlags, delete, show};
 use crate::experiments;
 use anyhow::{Context, Result};
 use catalog::active::active_runs;
-use catalog::is_result;
 use catalog::run_id::RunId;
 use owned::FolderKind;
 use planner::config::UsageError;
@@ -52,7 +51,7 @@ pub fn list_results(folder: &Path) -> Result<Vec<ResultEntry>> {
     let mut all: Vec<ResultEntry> = folders.iter().filter_map(|folder| entry(folder, &active)).collect();
     let experiments: Vec<&mut ResultEntry> =
         all.iter_mut().filter(|entry| entry.verdict == MANY_RUNS).collect();
-    let folders: Vec<&str> = experiments.iter().map(|entry| entry.folder.as_str()).collect();
+    let folders: Vec<String> = experiments.iter().map(|entry| entry.folder.clone()).collect();
     for (entry, line) in experiments.into_iter().zip(experiments::lines(&folders)) {
         entry.setting = line.setting;
         entry.fitness = line.fitness.as_ref().map(Fitness::verdict);
