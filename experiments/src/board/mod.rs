@@ -50,7 +50,9 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
     benchmark::check_isolation(flags.isolation.iter().copied(), flags.allow_weaker_sandbox)?;
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let folder = create_result_folder(&flags.out, &started, "board")?;
-    let mut benchmark = Benchmark::start(&signals, &folder, Interruption::Drain)?;
+    let discard = || fs::remove_dir_all(&folder);
+    let mut benchmark =
+        Benchmark::start(&signals, &folder, Interruption::Drain).inspect_err(|_| drop(discard()))?;
     let mut boards = Boards {
         version: env!("CARGO_PKG_VERSION").into(),
         started,
@@ -70,7 +72,7 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
         let made = benchmark.run(case.plan, &case.write_times).inspect_err(|_| {
             bar.clear();
             if boards.cases.is_empty() {
-                let _ = fs::remove_dir_all(&folder);
+                let _ = discard();
             }
         })?;
         bar.end();

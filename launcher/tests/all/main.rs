@@ -4,7 +4,6 @@
 //! | folder | what it tests |
 //! |---|---|
 //! | `live` | real runs: what they measure, and what they survive |
-//! | `experiments` | many runs: sweeps, the containment matrix |
 //! | `syscalls` | the launcher killed before and after its system calls |
 //! | `cli` | what users get wrong; folders that are damaged, hostile or large |
 //! | `simulate` | runs on a virtual clock |
@@ -13,7 +12,6 @@
 
 mod cli;
 mod common;
-mod experiments;
 mod exports;
 mod live;
 mod simulate;

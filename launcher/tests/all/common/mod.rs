@@ -322,9 +322,15 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Returns the path of a program that was built for the tests.
+fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.parent().and_then(Path::parent).unwrap().join(name)
+}
+
 pub fn command(line: &str) -> Command {
     two_cores::use_two();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_launcher"));
+    let mut command = Command::new(program("launcher"));
     command.args(words(line)).stdin(Stdio::null());
     command
 }

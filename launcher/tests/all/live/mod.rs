@@ -1,7 +1,7 @@
 //! Real runs: what they measure, and what they survive.
 
 mod additions;
-mod board;
+mod benchmark;
 mod changes_under_faults;
 mod closed_terminals;
 mod concurrent_runs;
@@ -17,7 +17,6 @@ mod forged_headers;
 mod full_filesystems;
 pub mod journal_recovery;
 mod kills;
-mod lab;
 mod languages;
 mod layouts;
 mod ledger;

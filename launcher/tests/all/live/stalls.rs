@@ -2,13 +2,13 @@
 //! equal those of runs without stops.
 
 use crate::common::{Launcher, Running, skip};
-use analysis::stats::median;
 use record::document::Document;
 use std::os::fd::AsFd;
 use std::process::{Command, ExitStatus};
 use std::thread::sleep;
 use std::time::Duration;
 use system::process;
+use verdict::chart::median;
 use verdict::summary::Summary;
 use verdict::tail::{Cause, Tail};
 

@@ -1,0 +1,15 @@
+//! The experiments' integration tests, in one binary: real runs, made by the launcher that was
+//! built beside the program. What is made of their figures is tested in `analysis`.
+//!
+//! One of them alone: `cargo test -p experiments --test all sweeps::`.
+
+mod board;
+#[path = "../../../launcher/tests/all/common/mod.rs"]
+#[allow(dead_code, reason = "shared with the launcher's tests, which need the rest")]
+mod common;
+mod contain;
+mod disturb;
+mod lab;
+mod planned;
+mod survey;
+mod sweeps;

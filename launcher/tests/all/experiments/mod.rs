@@ -1,7 +1,0 @@
-//! Many runs: sweeps, the containment matrix.
-
-mod contain;
-mod disturb;
-mod planned;
-mod survey;
-mod sweeps;
