@@ -255,3 +255,49 @@ Examples:
 
 A figure at its limit is a warning, no failure. Exit code 1 if a value was torn,
 versions do not add up, somebody died or writes that were due were not made.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::error::ErrorKind;
+
+    fn parse(line: &str) -> Result<Command, clap::Error> {
+        let words = std::iter::once("launcher").chain(line.split_whitespace());
+        Cli::read_from(words.map(Into::into)).map(|cli| cli.command)
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn a_wrong_value_says_what_would_be_right() {
+        for (line, words) in [
+            ("survey --minutes abc", "a whole number of minutes from 1 to 60"),
+            ("survey --minutes 90", "a whole number of minutes from 1 to 60"),
+        ] {
+            let error = parse(line).unwrap_err();
+            assert!(error.exit_code() == 2 && error.to_string().contains(words), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn last_of_repeated_flags_wins() {
+        assert!(matches!(parse("survey --minutes 3 --minutes 4"), Ok(Command::Survey(_))));
+    }
+
+    #[test]
+    fn help_fits_eighty_columns() {
+        for command in "sweep resume compare bill contain disturb survey lab board".split(' ') {
+            let line = format!("{command} --help");
+            let help = parse(&line).unwrap_err();
+            assert_eq!(help.kind(), ErrorKind::DisplayHelp);
+            let help = help.to_string();
+            assert!(help.contains(&format!("Usage: launcher {command}")), "{help}");
+            // One example is wider.
+            let is_wide = |text: &&str| text.chars().count() > if command == "disturb" { 110 } else { 80 };
+            assert_eq!(help.lines().find(is_wide), None, "{line}");
+        }
+    }
+}

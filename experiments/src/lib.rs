@@ -13,19 +13,19 @@
 
 mod asked;
 mod benchmark;
-pub mod bill;
-pub mod board;
+mod bill;
+mod board;
 mod busy;
 mod caller;
-pub mod cli;
-pub mod compare;
-pub mod contain;
-pub mod disturb;
+mod cli;
+mod compare;
+mod contain;
+mod disturb;
 mod doctor;
 mod dry_run;
-pub mod flags;
+mod flags;
 mod forecast;
-pub mod lab;
+mod lab;
 mod launch;
 mod launcher;
 mod measure;
@@ -33,11 +33,11 @@ mod pairs;
 mod points;
 mod presets;
 mod progress;
-pub(crate) mod publish;
+mod publish;
 mod record;
 mod search;
-pub mod survey;
-pub mod sweep;
+mod survey;
+mod sweep;
 
 use ::record::document::Document;
 use ::record::screen::{self, complain};
@@ -98,7 +98,7 @@ fn run(command: &Command) -> Result<ExitCode> {
 
 /// Goes on with the experiment of a folder, with the settings that it began with. `unfit` returns
 /// why the machine is unfit for latency figures just now.
-pub fn resume(flags: &flags::ResumeFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<ExitCode> {
+fn resume(flags: &flags::ResumeFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<ExitCode> {
     let folder = catalog::folder_of(&flags.folder)?;
     record::check_is_experiment(&folder)?;
     if Experiment::read(&folder)?.kind == Kind::Lab {

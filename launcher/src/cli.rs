@@ -45,9 +45,22 @@ impl Cli {
     /// The command line is not valid, or requests help.
     pub fn read_from(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut command = command();
-        let matches = command.try_get_matches_from_mut(command_line::join_negative_values(words));
+        let matches =
+            command.try_get_matches_from_mut(command_line::join_negative_values(help_as_flag(words)));
         Self::from_arg_matches(&matches.map_err(|error| with_suggestion(error, &command))?)
     }
+}
+
+/// Writes `help compare` as `compare --help`, for the experiments: their program knows the flags.
+pub fn help_as_flag(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.into_iter().collect();
+    if let [_, help, command] = &mut words[..]
+        && help == "help"
+        && command.to_str().is_some_and(ExperimentCommand::has_subcommand)
+    {
+        *help = core::mem::replace(command, "--help".into());
+    }
+    words
 }
 
 /// Builds the complete clap command. A number with a minus sign is read as a value, which its flag
@@ -128,7 +141,6 @@ pub enum Command {
 
 /// The experiments, by name: their flags are read by their program.
 #[derive(Subcommand, Clone, Debug, PartialEq, Eq)]
-#[command(disable_help_flag = true)]
 pub enum ExperimentCommand {
     /// Measure settings against each other, alternated
     #[command(disable_help_flag = true)]

@@ -56,8 +56,6 @@ fn a_wrong_value_says_what_would_be_right() {
         ("inspct", "inspect"),
         ("inspect runs/x --order 17", "STRATEGY/SEQUENCE"),
         ("inspect runs/x --json --csv", "--csv"),
-        ("survey --minutes abc", "a whole number of minutes from 1 to 60"),
-        ("survey --minutes 90", "a whole number of minutes from 1 to 60"),
         ("run --window -5s", "'--window <DUR>': \"-5s\" is negative"),
         ("kill latest --all --timeout -1.5ms", "is negative"),
     ] {
@@ -78,8 +76,14 @@ fn last_of_repeated_flags_wins() {
         Ok(Command::List(flags)) => assert!(flags.json),
         other => panic!("{other:?}"),
     }
-    assert!(matches!(parse("survey --minutes 3 --minutes 4"), Ok(Command::Survey(_))));
     assert!(parse("kill latest --strategy 0 --all").is_err(), "one target");
+}
+
+#[test]
+fn words_of_an_experiment_are_left_to_its_program() {
+    for line in ["compare --a x --help", "lab", "resume runs/x -h", "help bill", "sweep --work 0ns"] {
+        assert!(matches!(parse(line), Ok(Command::Experiment(_))), "{line}");
+    }
 }
 
 #[test]
@@ -89,7 +93,7 @@ fn start_timeout_is_in_help() {
 
 #[test]
 fn help_fits_eighty_columns() {
-    let commands = " run sweep resume compare bill contain survey lab board inspect report kill revive limits watch doctor clean";
+    let commands = " run inspect report kill revive limits watch doctor clean";
     for command in commands.split(' ') {
         let line = format!("{command} --help");
         let help = parse(&line).unwrap_err();

@@ -14,7 +14,7 @@ mod replace;
 mod report;
 mod run;
 
-use crate::cli::{Cli, Command, JoinFlags};
+use crate::cli::{self, Cli, Command, JoinFlags};
 use crate::experiments;
 use crate::runtime::{benchmark, container, reaper};
 use crate::{exports, saved_results, simulate, watch};
@@ -38,7 +38,8 @@ pub fn main(cli: Cli) -> ExitCode {
         Command::Run(flags) => run::run(&flags),
         Command::Join(flags) => join(&flags).map(|never| match never {}),
         Command::Experiment(_) => {
-            experiments::replace(std::env::args_os().skip(1)).map(|never| match never {})
+            experiments::replace(cli::help_as_flag(std::env::args_os()).into_iter().skip(1))
+                .map(|never| match never {})
         }
         Command::Simulate(flags) => simulate::command(&flags),
         Command::Inspect(flags) => inspect::inspect(&flags),
