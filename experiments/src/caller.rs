@@ -58,3 +58,8 @@ pub(crate) fn launcher() -> Command {
     command.arg0(program());
     command
 }
+
+/// Returns the path of the launcher that makes the runs.
+pub(crate) fn executable() -> std::io::Result<PathBuf> {
+    LAUNCHER.get().map_or_else(std::env::current_exe, std::fs::read_link)
+}

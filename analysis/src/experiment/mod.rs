@@ -13,7 +13,6 @@ pub mod axis;
 pub mod board;
 pub mod compare;
 pub mod contain;
-mod convert;
 pub mod disturb;
 mod endpoint;
 mod entry;
@@ -108,14 +107,6 @@ impl Document for Experiment {
         serde_json::from_value(value)
     }
 
-    /// Reads the experiment in a folder, also one that an earlier version saved.
-    fn read(folder: &Path) -> Result<Self, DocumentError> {
-        match document::read(folder) {
-            Err(error) if error.fault == DocumentFault::Absent => convert::read(folder).unwrap_or(Err(error)),
-            read => read,
-        }
-    }
-
     fn check(&self) -> Result<(), String> {
         if Measure::every().all(|measure| measure.name() != self.endpoint.measure) {
             return Err(format!("endpoint {:?}", self.endpoint.measure));
@@ -138,9 +129,9 @@ impl Experiment {
         })
     }
 
-    /// Returns `true` if a folder has an experiment, also one that an earlier version saved.
+    /// Returns `true` if a folder has an experiment.
     pub fn is_in(folder: &Path) -> bool {
-        folder.join(Self::FILE).exists() || convert::is_in(folder)
+        folder.join(Self::FILE).exists()
     }
 
     /// Returns what the rows show. The folder has the runs.

@@ -11,7 +11,7 @@ use super::progress::progress_line;
 use super::usage;
 use ::record::screen::{complain, stdout};
 use analysis::experiment::survey::{survey_index, svg_card, text_card};
-use analysis::experiment::{PartRecord, Survey, SurveyPart, rows_csv};
+use analysis::experiment::{Experiment, PartRecord, Survey, SurveyPart, rows_csv};
 use anyhow::{Context, Result};
 use catalog::RUNS;
 use clap::Args;
@@ -19,7 +19,7 @@ use indicatif::ProgressBar;
 use planner::host::Machine;
 use planner::host::signals::{self, Signals};
 use planner::result_folder::create_result_folder;
-use record::document::write_atomically;
+use record::document::{Document, write_atomically};
 use record::fitness::Fitness;
 use record::machine_check::MachineCheck;
 use record::numbers::counted;
@@ -30,8 +30,6 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 use verdict::html;
 
-/// The documents of a survey: this version's and that of earlier ones.
-const SURVEY_FILES: [&str; 2] = ["experiment.json", "survey.json"];
 /// The share of the time that remains for saving and for runs that end late.
 const RESERVE: f64 = 0.03;
 
@@ -213,12 +211,11 @@ fn draw_index(folder: &Path) -> Result<usize> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot list {} (--index)", folder.display()))?;
     let mut folders: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    let is_survey =
-        |path: &PathBuf| path.join(SURVEY_FILES[0]).exists() || path.join(SURVEY_FILES[1]).exists();
+    let is_survey = |path: &PathBuf| Experiment::is_in(path);
     folders.retain(is_survey);
     folders.sort();
     if folders.is_empty() {
-        let why = format!("no folder in it has a {}; copy one there first", SURVEY_FILES[0]);
+        let why = format!("no folder in it has a {}; copy one there first", Experiment::FILE);
         return usage(format!("--index {}: {why}", folder.display()));
     }
     let mut surveys = Vec::new();

@@ -10,6 +10,7 @@
 //! A run is in `runs` as a whole or not at all.
 
 use super::{SweepFlags, first_given_flag};
+use crate::caller;
 use crate::launch::with_maker;
 use crate::measure::{MeasureEnd, RunMaker, discard_logs, settings_of};
 use crate::publish::publish;
@@ -124,7 +125,7 @@ fn plan(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
     complain(&format!("{} runs in {turns} turns are planned in {}", plan.rows.len(), file.display()));
     plan.notes.iter().for_each(|note| complain(note));
     complain(&format!("A command for each turn follows; then launcher sweep --join {name} gathers them"));
-    let launcher = std::env::current_exe().context("cannot tell where this program is")?;
+    let launcher = caller::executable().context("cannot tell where the launcher is")?;
     let (launcher, folder) = (shell_quoted(&launcher), shell_quoted(&folder.canonicalize()?));
     let mut out = screen::stdout();
     for turn in 0..turns {

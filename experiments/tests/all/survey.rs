@@ -4,8 +4,8 @@ use crate::common::{Running, command, document, entries, list, output, wait_unti
 use serde_json::Value;
 use std::path::Path;
 
-/// A survey that commit 2889d4c1 saved.
-const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../analysis/tests/all/formats/before/survey.json");
+/// A saved survey.
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../analysis/tests/all/formats/saved/survey.json");
 
 #[test]
 fn interrupted_survey_is_saved_as_incomplete() {
@@ -42,7 +42,7 @@ fn index_draws_cards_of_every_survey() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["b-machine", "a-machine"] {
         std::fs::create_dir(folder.path().join(name)).unwrap();
-        std::fs::copy(GOLDEN, folder.path().join(name).join("survey.json")).unwrap();
+        std::fs::copy(GOLDEN, folder.path().join(name).join("experiment.json")).unwrap();
     }
     let printed = output(&format!("survey --index {}", folder.path().display())).succeeds();
     for file in ["README.md", "index.svg"] {
@@ -58,7 +58,7 @@ fn index_draws_cards_of_every_survey() {
 #[test]
 fn survey_has_a_page() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::copy(GOLDEN, folder.path().join("survey.json")).unwrap();
+    std::fs::copy(GOLDEN, folder.path().join("experiment.json")).unwrap();
     let name = folder.path().display();
     let page = output(&format!("open {name}")).succeeds();
     let page = std::fs::read_to_string(page.trim()).unwrap();
@@ -72,9 +72,10 @@ fn survey_with_a_foreign_file_is_listed_and_kept() {
     let survey = out.path().join("a-survey");
     let experiment = survey.join("a-sweep");
     std::fs::create_dir_all(&experiment).unwrap();
-    std::fs::copy(GOLDEN, survey.join("survey.json")).unwrap();
+    std::fs::copy(GOLDEN, survey.join("experiment.json")).unwrap();
     std::fs::write(survey.join("card.svg"), "a card").unwrap();
-    std::fs::copy(Path::new(GOLDEN).with_file_name("sweep.json"), experiment.join("sweep.json")).unwrap();
+    std::fs::copy(Path::new(GOLDEN).with_file_name("sweep.json"), experiment.join("experiment.json"))
+        .unwrap();
     let listed = output(&format!("list {}", out.path().display())).stdout;
     assert!(listed.contains("survey of at most 5 minutes") && listed.contains("not fit"), "{listed}");
     std::fs::write(experiment.join("thesis.md"), "not ours").unwrap();

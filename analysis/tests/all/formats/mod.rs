@@ -1,9 +1,9 @@
 //! Formats of all files that are read back: keys, versions, damage.
 
-mod conversion;
 mod documents;
 mod histograms;
 mod method;
+mod saved;
 mod surveys;
 
 use record::document::Document;
@@ -21,7 +21,7 @@ pub fn before<T: DeserializeOwned>(file: &str) -> T {
 }
 
 /// Returns the path of a document of commit 2889d4c1.
-pub fn before_file(file: &str) -> PathBuf {
+fn before_file(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats/before").join(file)
 }
 

@@ -215,9 +215,8 @@ fn full_disk_is_reported_once() {
 #[test]
 fn sweep_folder_error_names_its_commands() {
     let folder = tempfile::tempdir().unwrap();
-    let golden =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/all/formats/before/sweep.json");
-    std::fs::copy(golden, folder.path().join("sweep.json")).unwrap();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/all/formats/saved/sweep.json");
+    std::fs::copy(golden, folder.path().join("experiment.json")).unwrap();
     for command in ["report", "inspect"] {
         let refused = output(&format!("{command} {}", folder.path().display()));
         let refused = refused.fails(2, &["many runs", "launcher resume"]);

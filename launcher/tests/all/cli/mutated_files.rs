@@ -21,16 +21,11 @@ fn sources(launcher: &Launcher) -> Vec<PathBuf> {
     launcher.summary(&format!("{} {journalled}", SHORT.replace("--delay uniform:1ms..20ms", "")));
     let out = launcher.out.path().display();
     output(&format!("sweep --isolation thread,process --repeats 1 --out {out} {tiny}")).succeeds();
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/all/formats/before");
-    let documents =
-        ["lab.json", "board.json", "contain.json", "bill.json", "compare.json", "survey.json", "plan.json"];
-    for name in documents {
-        let folder = launcher.out.path().join(format!("z-{}", name.replace(".json", "")));
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../analysis/tests/all/formats/saved");
+    for name in ["contain", "bill", "compare", "survey", "plan", "max-rate"] {
+        let folder = launcher.out.path().join(format!("z-{name}"));
         fs::create_dir(&folder).unwrap();
-        fs::copy(golden.join(name), folder.join(name)).unwrap();
-        if ["bill.json", "contain.json", "compare.json"].contains(&name) {
-            fs::copy(golden.join("sweep.json"), folder.join("sweep.json")).unwrap();
-        }
+        fs::copy(golden.join(name).with_extension("json"), folder.join("experiment.json")).unwrap();
     }
     launcher.folders()
 }

@@ -1,0 +1,36 @@
+//! Experiments in the format of commit 67916126: each kind is read and shown.
+
+use analysis::experiment::{Experiment, Kind};
+use record::document::Document;
+use std::fs;
+use std::path::Path;
+
+/// Reads a saved experiment from a folder of its own.
+fn saved(name: &str) -> Experiment {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats/saved");
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(golden.join(format!("{name}.json")), folder.path().join(Experiment::FILE)).unwrap();
+    let experiment = Experiment::read(folder.path()).unwrap();
+    if !experiment.is_shared {
+        assert!(analysis::html::render(folder.path()).unwrap().contains("<html"), "{name}");
+        assert!(!experiment.answer(folder.path()).unwrap().json.is_empty(), "{name}");
+    }
+    experiment
+}
+
+#[test]
+fn every_saved_kind_is_read_and_shown() {
+    for (name, kind) in [
+        ("sweep", Kind::Sweep),
+        ("max-rate", Kind::MaxRate),
+        ("bill", Kind::Bill),
+        ("compare", Kind::Sweep),
+        ("contain", Kind::Contain),
+        ("survey", Kind::Survey),
+        ("plan", Kind::Sweep),
+    ] {
+        assert_eq!(saved(name).kind, kind, "{name}");
+    }
+    assert!(saved("plan").is_shared);
+    assert!(saved("compare").compared.is_some());
+}
