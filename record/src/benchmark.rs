@@ -92,7 +92,8 @@ pub struct RunReply {
     pub deaths: Vec<RoleRestart>,
     /// Clock of the runs of this process.
     pub clock: RunClock,
-    /// Result words of each thread, in the order of the plan; `None` for a thread without any.
+    /// Result words of each thread, in the order of the plan; `None` for a thread without any. Its
+    /// status and counters are [`protocol::status::LOG_OFFSET`] words before them.
     pub result_words: Vec<Option<usize>>,
     /// Words of the board of a board benchmark.
     pub board_words: Option<usize>,

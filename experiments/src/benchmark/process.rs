@@ -4,6 +4,7 @@ use crate::caller;
 use anyhow::{Context, Error, Result, anyhow, bail};
 use planner::config::UsageError;
 use planner::host::signals::Interrupted;
+use protocol::status::LOG_OFFSET;
 use record::benchmark::{
     BenchmarkFailure, BenchmarkReply, BenchmarkRequest, FailureKind, RunReply, read_line, read_words,
     write_line, write_words,
@@ -15,8 +16,6 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use system::process;
 
-/// Words of the status and the counters of each thread, which a reply includes.
-const THREAD_WORDS: usize = protocol::status::LOG_OFFSET;
 
 /// A process that makes runs of a benchmark, one after the other. It ends when this value is
 /// dropped, or with the thread that started it.
@@ -94,7 +93,7 @@ impl BenchmarkProcess {
         let (_, output) = self.pipes.as_mut().context("launcher benchmark has no pipes")?;
         let mut threads = Vec::new();
         for results in &reply.result_words {
-            let thread = read_words(output, THREAD_WORDS)?;
+            let thread = read_words(output, LOG_OFFSET)?;
             threads.push((thread, results.map(|count| read_words(output, count)).transpose()?));
         }
         let board = reply.board_words.map(|count| read_words(output, count)).transpose()?;
