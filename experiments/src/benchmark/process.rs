@@ -16,7 +16,6 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use system::process;
 
-
 /// A process that makes runs of a benchmark, one after the other. It ends when this value is
 /// dropped, or with the thread that started it.
 pub(super) struct BenchmarkProcess {

@@ -4,6 +4,7 @@
 //! Each run of it starts its own processes over its own memory, pushes the same number of events,
 //! and is checked: each event comes once, whole, and in the order of its producer.
 
+mod cell_run;
 mod flags;
 mod measure;
 mod side_by_side;

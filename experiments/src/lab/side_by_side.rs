@@ -3,7 +3,7 @@
 //! A process makes one run at a time, so there are several of them. The ends are not pinned: they
 //! sleep on whatever core is free.
 
-use super::measure::{RunOfCell, add_run, plan_of};
+use super::cell_run::{RunOfCell, add_run, plan_of};
 use crate::benchmark::Benchmark;
 use crate::measure::MeasureEnd;
 use crate::progress::SweepProgress;
