@@ -53,6 +53,8 @@ impl Draws {
     pub const ADDITIONS: u64 = 15;
     /// The random stream of the events at the ends of strategies in a simulated run.
     pub const ENDINGS: u64 = 16;
+    /// The random stream of the event in the surroundings of a simulated run.
+    pub const SURROUNDINGS: u64 = 17;
 
     /// Creates the random stream for one purpose from a seed.
     pub fn new(seed: u64, stream: u64) -> Self {

@@ -12,7 +12,10 @@
 //! | engine, exchanges die | complete, valid | every sent order answered exactly once | restarted |
 //! | attack in own memory | continues, valid | every order returned | an incident |
 //! | a shared slot never written | continues, valid | every order returned | quarantined |
+//! | events in the surroundings | see [`super::surroundings`] | nobody innocent suffers | |
 //! | attack in shared memory | may fail | lose nothing to a forged id | no innocent suffers |
+
+mod surroundings;
 
 use super::Simulated;
 use super::hostile::Attack;
@@ -33,6 +36,9 @@ pub(super) fn judge(run: &Simulated, merged: &MergedRun) -> Vec<String> {
     judge.check_conservation();
     judge.check_innocents();
     let continues_after_death = run.scenario.plan.on_death != OnDeath::Stop;
+    if judge.check_surroundings() {
+        return judge.broken;
+    }
     match run.scenario.kind {
         ScenarioKind::Peace => judge.check_normal_end(&RunOutcome::Complete),
         ScenarioKind::Switched => judge.check_switched(),
@@ -76,9 +82,9 @@ impl Judge<'_> {
 
     /// No incident concerns an innocent strategy.
     fn check_innocents(&mut self) {
-        let culprits = &self.run.scenario.culprits;
+        let scenario = &self.run.scenario;
         for incident in &self.run.record.incidents {
-            self.require(culprits.contains(&incident.strategy), || {
+            self.require(scenario.is_culprit(incident.strategy), || {
                 format!("strategy {} is innocent: {}", incident.strategy, incident.cause)
             });
         }
@@ -159,10 +165,9 @@ impl Judge<'_> {
     }
 
     fn check_survivors_returned(&mut self) {
-        let culprits = self.run.scenario.culprits.clone();
         // A spare sends nothing until it is added.
-        let plan = &self.run.scenario.plan;
-        self.check_returned(|strategy| !culprits.contains(&strategy) && !plan.trading().is_spare(strategy));
+        let (scenario, trading) = (&self.run.scenario, self.run.scenario.plan.trading());
+        self.check_returned(|strategy| !scenario.is_culprit(strategy) && !trading.is_spare(strategy));
     }
 
     /// No peer fault was counted.
@@ -236,7 +241,7 @@ impl Judge<'_> {
                 Some(EndByOperator::Replaced(_)) => true,
                 None => must_restart && !had_finished,
             };
-            let can_restart = must_restart && !incident.abandoned;
+            let can_restart = must_restart && !incident.abandoned && !self.may_stay_down(incident);
             self.require(!can_restart || incident.restarted_ns.is_some() || has_successor, || {
                 format!("strategy {strategy} epoch {epoch} was not started again")
             });

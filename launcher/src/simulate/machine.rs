@@ -56,6 +56,8 @@ pub(super) struct SimulatedMachine {
     journals: Mutex<BTreeMap<PathBuf, Watermark>>,
     /// 1: the writer is dead, and nothing reaches the disk.
     is_cut_off: AtomicU64,
+    /// 1: no journal is synced for a time.
+    is_stalled: AtomicU64,
     draws: Mutex<Draws>,
 }
 
@@ -88,7 +90,8 @@ impl SimulatedMachine {
     pub fn new(seed: u64) -> Self {
         let draws = Mutex::new(Draws::new(seed ^ 1 << 33, Draws::STANDBYS));
         let (on_disk, journals) = (Mutex::default(), Mutex::default());
-        Self { on_disk, journals, is_cut_off: AtomicU64::new(0), draws }
+        let (is_cut_off, is_stalled) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { on_disk, journals, is_cut_off, is_stalled, draws }
     }
 
     /// Returns the simulated disk of the processes' journals.
@@ -107,7 +110,7 @@ impl SimulatedMachine {
     /// The simulated disk failed.
     pub fn sync_some(&self) -> Result<(), String> {
         let journals = locked(&self.journals);
-        if journals.is_empty() {
+        if journals.is_empty() || self.is_stalled.load(Ordering::Relaxed) != 0 {
             return Ok(());
         }
         let drawn = locked(&self.draws).below(6 * journals.len() as u64);
@@ -116,6 +119,11 @@ impl SimulatedMachine {
             if journal.check().is_ok() { journal.sync() } else { Ok(()) }
         });
         synced.map_err(|error| format!("the disk of the simulation: {error}"))
+    }
+
+    /// Lets the disk stall, or ends that.
+    pub fn set_stalled(&self, is_stalled: bool) {
+        self.is_stalled.store(is_stalled.into(), Ordering::Relaxed);
     }
 
     /// Runs `action` without the simulated disk: nothing that it writes is synced.

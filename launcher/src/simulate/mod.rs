@@ -16,6 +16,8 @@
 //! | `judge` | conditions that must hold afterwards |
 //! | `recovery` | crash recovery of engine and exchanges |
 //! | `bursts` | deaths within one duty cycle of each other |
+//! | [`surroundings`] | failed starts, lost memory, debuggers, CPU and disk |
+//! | `kernel` | what the launcher asks the kernel |
 //! | `endings` | commands and deaths at the natural end of a strategy |
 //! | `machine` | the disk, and machine crashes |
 //! | `standbys` | hot standbys of engine and exchanges |
@@ -34,6 +36,7 @@ mod folder;
 mod fuse;
 mod hostile;
 mod judge;
+mod kernel;
 mod machine;
 mod no_agent;
 mod processes;
@@ -42,6 +45,7 @@ mod recovery_environment;
 mod runtime;
 pub mod scenario;
 mod standbys;
+pub mod surroundings;
 
 pub use command::{SimulateFlags, SimulationReport, SimulationTotals, command, simulate_all};
 pub use endings::{EndMoment, EndingAct, EndingEvent};
@@ -326,6 +330,7 @@ fn play<'a>(
     let threads = scenario.plan.threads.len();
     let mut draws = Draws::new(scenario.seed, Draws::TURNS);
     let (mut now, mut idle_turns) = (START_TICKS, 0);
+    let waits_long = scenario.surroundings.is_some_and(|event| event.handling_ns().is_some());
     // Opens the start barrier.
     runtime.turn(processes)?;
     for turns in 0..MAX_TURNS {
@@ -336,6 +341,7 @@ fn play<'a>(
             return Ok((None, turns));
         }
         processes.kill_due(now);
+        processes.play_event(now);
         runtime.play_endings(turns, now, processes);
         let slowness = scenario.slowness[drawn_index];
         if slowness > 0 && draws.below(1 << slowness) > 0 {
@@ -356,20 +362,26 @@ fn play<'a>(
             idle_turns = 0;
             // A thread that waits for a slow or silent venue asks for a turn immediately, without
             // effect; so does one that waits for resting orders, for a recovering process, or at a
-            // slot that is never written.
+            // slot that is never written, or for a thread or a start that an event holds up.
             let is_blocked =
                 |kind| matches!(kind, ScenarioKind::Recovery | ScenarioKind::Assault(FaultKind::HoldClaim));
-            let can_wait_without_effect = scenario.has_venue_faults() || is_blocked(scenario.kind);
+            let can_wait_without_effect =
+                scenario.has_venue_faults() || is_blocked(scenario.kind) || scenario.surroundings.is_some();
             let earliest = if can_wait_without_effect { now + 1 } else { 0 };
             let next_event =
                 processes.wake_time(earliest).min(runtime.wake_time()).min(processes.next_kill());
             now = next_event.clamp(now, now + LIVENESS_NS / 5);
             clock.set(now);
+            let mut has_worked = false;
             for thread in 0..threads {
-                processes.turn(thread)?;
+                has_worked |= processes.turn(thread)?;
             }
             if let Some(outcome) = runtime.turn(processes)? {
                 return Ok((Some(outcome), turns));
+            }
+            if waits_long && !has_worked {
+                // As idle as before.
+                idle_turns = 4 * threads;
             }
         }
     }

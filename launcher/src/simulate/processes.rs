@@ -2,6 +2,7 @@
 //! clock. A process dies by unwinding at the step of a push at which its fault is due.
 
 mod restarts;
+mod standstill;
 mod threads;
 
 use super::endings;
@@ -29,6 +30,8 @@ use roles::{BoxedEnds, RecoveredRoles};
 use shm::attached::Attached;
 use shm::memory::AtomicWords;
 use shm::sync::AtomicU64;
+use standstill::ProcessEvents;
+pub(super) use standstill::Standstill;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -150,6 +153,8 @@ pub(super) struct SimulatedProcesses<'a> {
     exit_draws: Draws,
     segments: &'a Segments,
     standbys: Standbys<'a>,
+    /// The event in the surroundings of the run.
+    events: ProcessEvents,
     machine: Arc<SimulatedMachine>,
     /// Kills of an outsider that are still to come.
     bursts: &'a [(u64, Role)],
@@ -184,6 +189,7 @@ impl<'a> SimulatedProcesses<'a> {
             exit_draws: Draws::new(scenario.seed ^ 1 << 32, Draws::ENDINGS),
             segments,
             standbys: Standbys::new(scenario),
+            events: ProcessEvents::new(scenario.surroundings),
             machine: Arc::new(SimulatedMachine::new(scenario.seed)),
             bursts: &scenario.bursts,
             fired_faults: Vec::new(),
@@ -315,6 +321,9 @@ impl<'a> SimulatedProcesses<'a> {
             self.attach_later(process)?;
             return Ok(true);
         }
+        if self.stands_still(thread) {
+            return Ok(self.try_end_standing(thread));
+        }
         let Some(thread_state) = &mut self.threads[thread] else { return Ok(false) };
         let simulated = &mut self.processes[thread_state.process];
         if simulated.exit.is_some() {
@@ -419,10 +428,12 @@ impl<'a> SimulatedProcesses<'a> {
 
     /// Returns the tick at which the first thread needs its next turn, at or after `from`.
     pub fn wake_time(&self, from: u64) -> u64 {
-        let is_running =
-            |thread_state: &&SimulatedThread| self.processes[thread_state.process].exit.is_none();
-        let wake_times =
-            self.threads.iter().flatten().filter(is_running).map(|thread_state| thread_state.wake_at);
+        let wake_time = |(thread, thread_state): (usize, &Option<SimulatedThread>)| {
+            let thread_state = thread_state.as_ref()?;
+            let is_running = self.processes[thread_state.process].exit.is_none();
+            is_running.then(|| self.wake_time_of_standstill(thread).unwrap_or(thread_state.wake_at))
+        };
+        let wake_times = self.threads.iter().enumerate().filter_map(wake_time);
         wake_times.filter(|wake_time| *wake_time >= from).min().unwrap_or(u64::MAX)
     }
 
@@ -598,6 +609,7 @@ impl SimulatedProcesses<'_> {
     /// # Errors
     /// A thread panicked.
     pub fn end(&mut self) -> Result<(), String> {
+        self.release_standstill();
         for simulated in &mut self.processes {
             (simulated.turns_after_kill, simulated.clock_reads_left) = (None, 0);
         }

@@ -132,7 +132,7 @@ pub(super) fn differences(run: &Simulated, merged: &MergedRun) -> Vec<String> {
         if !is_in_journal && end == OrderEnd::Returned {
             mismatches.push(format!("order {id} was returned, and no exchange had it"));
         }
-        let is_survivor = !run.scenario.culprits.contains(&id.strategy());
+        let is_survivor = !run.scenario.is_culprit(id.strategy());
         if is_survivor && !matches!(end, OrderEnd::Returned | OrderEnd::Rejected) {
             mismatches.push(format!("order {id} of a strategy that lives: {end:?}"));
         }

@@ -2,7 +2,9 @@
 //! memory, on a virtual clock and with [`SimulatedProcesses`] in place of system calls.
 
 use super::endings::{EndMoment, EndingAct, Endings};
+use super::kernel::{SimulatedKernel, SurroundingSightings};
 use super::processes::SimulatedProcesses;
+use super::processes::Standstill;
 use super::scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use super::{LAUNCHER_PID, START_TICKS};
 use crate::runtime::setup::Segments;
@@ -37,17 +39,22 @@ fn limits(scenario: &Scenario) -> SupervisionLimits {
     // Slow or silent venues have their time.
     let venue_time = if scenario.has_venue_faults() { trading.venue_timeout_ns + SLOW_BY_NS } else { 0 };
     let silence = if is_flood { SILENCE / 4 } else { SILENCE } + venue_time;
+    let (mut silence, mut quiet, mut kill) = (silence, SILENCE / 2, 30 * LIVENESS_NS);
+    if let Some(lasts_ns) = scenario.surroundings.and_then(|event| event.handling_ns()) {
+        // Extended, they are longer than the wait, as those of real runs are.
+        (silence, quiet, kill) = (lasts_ns, lasts_ns / 2, 3 * lasts_ns);
+    }
     SupervisionLimits {
         start: Duration::from_secs(1),
         lead: (Duration::ZERO, Duration::ZERO),
         silence: Duration::from_nanos(silence),
-        quiet: Duration::from_nanos(SILENCE / 2 + trading.max_delay_ns),
+        quiet: Duration::from_nanos(quiet + trading.max_delay_ns),
         grace: Duration::from_nanos(silence),
         interrupted_grace: Duration::ZERO,
         idle: Duration::from_nanos(LIVENESS_NS / 50),
         read: READ_LIMIT,
         exit_wait: Duration::from_nanos(LIVENESS_NS),
-        kill: Duration::from_nanos(30 * LIVENESS_NS),
+        kill: Duration::from_nanos(kill),
         max_requests: 2,
     }
 }
@@ -65,6 +72,7 @@ pub(super) struct SimulatedRuntime<'a, 's> {
     command_channel: Option<CommandWriter>,
     /// Events at the natural end of strategies that are still to come.
     endings: Endings<'a>,
+    kernel: SimulatedKernel<'a>,
     outcome: Option<RunOutcome>,
     /// The tick at which each strategy's incarnation was published.
     renewed: Vec<u64>,
@@ -80,6 +88,10 @@ pub(super) struct RuntimeSightings {
     pub late_starts: Vec<StrategyIndex>,
     /// Incarnations that had reported done when they were fenced.
     pub killed_when_done: Vec<(StrategyIndex, u16)>,
+    /// The event in the surroundings.
+    pub surroundings: SurroundingSightings,
+    /// The standstill that has taken place, if any.
+    pub standstill: Option<Standstill>,
 }
 
 /// An operator's command to end or add a strategy, as it was when the launcher first saw that the
@@ -118,6 +130,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
             commands: &scenario.commands,
             command_channel: segments.operator(),
             endings: Endings::new(&scenario.endings),
+            kernel: SimulatedKernel::new(scenario),
             outcome: None,
             renewed: vec![0; plan.trading().strategies.into()],
             confirmed: Vec::new(),
@@ -146,6 +159,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         if let ScenarioKind::Interrupted(ns) = self.scenario.kind {
             self.observations.termination_requests = usize::from(now >= START_TICKS + ns);
         }
+        let mut is_ending = false;
         loop {
             processes.observe(&mut self.observations);
             self.memory.observe(&self.supervisor, &self.clock, &mut self.observations);
@@ -156,13 +170,15 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
                 // Duty cycles take no time on the virtual clock.
                 engine.work = processes.last_busy(thread);
             }
+            self.kernel.observe(&self.supervisor, processes, (now, is_ending), &mut self.observations);
+            self.seen.standstill = processes.standstill();
             self.note_confirmed_changes(now);
             self.observations.last_words = self.supervisor.failing_process().map(|_| String::new());
             let is_restarting = self.supervisor.containment().is_role_restarting(&self.observations);
             let is_late = self.supervisor.is_open() && !self.supervisor.is_trading();
             let mut actions = Vec::new();
             (self.step)(&mut self.supervisor, &self.observations, now, &mut actions);
-            let mut is_ending = false;
+            is_ending = false;
             for action in actions {
                 is_ending |= matches!(action, Action::EndProcesses(_));
                 if let Action::Restart(process) = action
@@ -293,6 +309,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
                 processes.signal(process, if is_restarting_role { FaultKind::Kill } else { kind });
             }
             Action::Kill(process) => processes.kill(process),
+            Action::Restart(process) if !self.kernel.try_start(process) => {}
             Action::Restart(process) => {
                 processes.restart(process).map_err(|error| format!("the launcher failed: {error:#}"))?;
             }
@@ -317,6 +334,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
     /// Returns what the supervisor recorded, the commands that the engine had confirmed, and what
     /// else was seen.
     pub fn into_record(self) -> (SupervisionRecord, Vec<ConfirmedChange>, RuntimeSightings) {
-        (self.supervisor.into_record(), self.confirmed, self.seen)
+        let seen = RuntimeSightings { surroundings: self.kernel.seen, ..self.seen };
+        (self.supervisor.into_record(), self.confirmed, seen)
     }
 }

@@ -6,6 +6,7 @@ use super::hostile::Attack;
 use super::machine::MachineScenario;
 use super::recovery;
 use super::recovery_environment::SimulatedRecovery;
+use super::surroundings::{self, SurroundingEvent};
 use anyhow::Result;
 use planner::config::{Arrivals, Choice, DelayRange, Settings};
 use planner::{self, OrderCounts, Resolved, RunIdentity};
@@ -90,6 +91,8 @@ pub struct Scenario {
     pub commands: Vec<(u64, Command)>,
     /// Events at the natural end of strategies.
     pub endings: Vec<EndingEvent>,
+    /// What happens in the surroundings of the run, if anything does.
+    pub surroundings: Option<SurroundingEvent>,
     /// Slowness of each thread of the plan, and of the launcher: n, if it gets one in 2^n of its
     /// drawn turns.
     pub(super) slowness: Vec<u64>,
@@ -266,6 +269,10 @@ impl Scenario {
             endings = endings::draw(&mut Draws::new(seed, Draws::ENDINGS), &plan, is_recovery);
             culprits.extend(endings.iter().map(|event| event.strategy));
         }
+        let is_attack = matches!(kind, ScenarioKind::Assault(_) | ScenarioKind::Hostile(..));
+        let can_have_event = machine_scenario.crash_ns.is_none() && !is_attack;
+        let surroundings = surroundings::draw(seed, is_recovery, &plan, &culprits, window_ns);
+        let surroundings = surroundings.filter(|_| can_have_event);
         let slowness =
             (0..=plan.threads.len()).map(|_| [0, 0, 0, 0, 1, 3, 5][draws.below(7) as usize]).collect();
         Ok(Self {
@@ -280,6 +287,7 @@ impl Scenario {
             bursts: Vec::new(),
             commands,
             endings,
+            surroundings,
             slowness,
         })
     }
@@ -287,6 +295,18 @@ impl Scenario {
     /// Returns `true` if the scenario has faults that make a venue slow or silent.
     pub(super) fn has_venue_faults(&self) -> bool {
         self.plan.faults.iter().any(|fault| fault.kind.is_of_venue())
+    }
+
+    /// Removes the event in the surroundings.
+    #[must_use]
+    pub fn without_surroundings(self) -> Self {
+        Self { surroundings: None, ..self }
+    }
+
+    /// Returns `true` if a strategy may die, hang or misbehave.
+    pub(super) fn is_culprit(&self, strategy: StrategyIndex) -> bool {
+        let dies_of_surroundings = self.surroundings.and_then(|event| event.culprit()) == Some(strategy);
+        self.culprits.contains(&strategy) || dies_of_surroundings
     }
 
     /// Returns all commands of operators.
@@ -333,6 +353,9 @@ impl Scenario {
         }
         if let Some(ns) = self.machine_crash_ns {
             text += &format!("; the machine dies after {ns} ns");
+        }
+        if let Some(event) = &self.surroundings {
+            text += &format!("; {}", event.describe());
         }
         text
     }

@@ -12,9 +12,10 @@ use system::clock::Clock as _;
 pub(super) const MAX_START_TURNS: u64 = 12;
 
 impl SimulatedProcesses<'_> {
-    /// Returns the tick of an outsider's next kill.
+    /// Returns the tick of an outsider's next kill, or of the event in the surroundings.
     pub fn next_kill(&self) -> u64 {
-        self.bursts.first().map_or(u64::MAX, |(ns, _)| START_TICKS + ns)
+        let kill = self.bursts.first().map_or(u64::MAX, |(ns, _)| START_TICKS + ns);
+        kill.min(self.next_event())
     }
 
     /// Kills the processes whose turn it is, as an outsider: at once, or within their next turns.
