@@ -31,6 +31,8 @@ mod pauses;
 mod progress;
 pub mod restart_policy;
 mod stall_exemptions;
+#[cfg(test)]
+mod steps;
 pub mod stuck;
 
 pub use failures::memory_failure;

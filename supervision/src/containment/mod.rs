@@ -451,6 +451,12 @@ impl<'a> Containment<'a> {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
 
+    /// Returns the contained deaths of strategies so far.
+    #[cfg(test)]
+    pub(crate) fn incidents(&self) -> &[Incident] {
+        &self.incidents
+    }
+
     /// Returns the incidents, restarts, outages and additions of the run.
     pub fn into_lists(self) -> (Vec<Incident>, Vec<RoleRestart>, Vec<Outage>, Vec<Addition>) {
         (self.incidents, self.restarts, self.outages, self.additions)
