@@ -22,7 +22,6 @@ mod layouts;
 mod ledger;
 mod levels;
 mod lost_memory;
-mod machine_pause;
 mod market;
 mod memory;
 mod nemesis;

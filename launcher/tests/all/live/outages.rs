@@ -1,14 +1,10 @@
 //! Gateways in their own processes crash or hang: their venues are down, the others continue to
 //! trade, and the gateways restart.
 
-use super::watching::start_trading;
 use crate::common::{
-    Launcher, Running, concurrently, has_role_threads, list, newest_process, number, output, signal, skip,
-    slow, string, wait_for, wait_until,
+    Launcher, Running, concurrently, has_role_threads, list, newest_process, number, output, signal, slow,
+    string, wait_for, wait_until,
 };
-use crate::syscalls::spawn_tracer::Births;
-use crate::syscalls::tracer::kill_tracee;
-use nix::errno::Errno;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -134,42 +130,6 @@ fn gateway_of_an_exchange_resumes_its_session() {
         assert!(string(&hang["cause"]).contains("hangs"), "{flags}: {hang}");
         assert!(number(&summary["orders"]["returned"]) > number(&summary["orders"]["sent"]) / 3, "{flags}");
     });
-}
-
-#[test]
-fn orders_of_unresumable_gateway_are_closed() {
-    let launcher = Launcher::new();
-    // Interrupted when the gateway stays down, however long eight restarts take.
-    let (mut running, _) = start_trading(&launcher, &format!("{EXCHANGES} {APART} {RESTART}"));
-    let mut births = match Births::watch(running.pid(), "gateway-1") {
-        Err(Errno::EPERM) => return skip("tracing is not permitted here"),
-        births => births.unwrap(),
-    };
-    signal(running.process("gateway-1"), "KILL");
-    // Each successor is killed before its first instruction: one that trades would be restarted
-    // without limit.
-    let mut kills = 0;
-    running.repeat_until_printed("gateway-1 stayed down after 8 restarts", || {
-        if let Some(successor) = births.poll().unwrap() {
-            kill_tracee(successor).unwrap();
-            kills += 1;
-        }
-        std::thread::sleep(Duration::from_micros(100));
-    });
-    births.end().unwrap();
-    assert_eq!(kills, 9, "the gateway had traded, so its own death is not counted");
-    let summary = launcher.interrupted(running);
-    check_orders(&summary);
-    assert_eq!(sole_permanent_outage(&summary)["stayed_down"]["restarts"], 8, "{summary:#}");
-    assert!(rejected(&summary, "venue-unknown") > 0 && rejected(&summary, "venue-down") > 0);
-}
-
-#[test]
-fn killed_process_of_all_gateways_takes_down_all_venues() {
-    let flags = format!("{DELAYS} {CONTINUE} --process gateways");
-    let (_, summary) = run_and_check("2s", &flags, |running| signal(running.process("gateways"), "KILL"));
-    assert_eq!(summary["outages"][0]["gateways"], json!([0, 1]));
-    assert!(summary["reasons"].to_string().contains("of venue-0, venue-1 died"), "{:#}", summary["reasons"]);
 }
 
 /// Makes runs in which gateways are killed repeatedly, until there were enough kills. `check` is

@@ -1,7 +1,7 @@
 //! Strategies that cannot be restarted are given up and named, and the run continues without them.
 
 use super::contained::CONTAINER;
-use super::programs::{Program, run_broken};
+use super::programs::Program;
 use crate::common::{Launcher, document, list, output, proc, run_processes, signal, string, wait_until};
 use serde_json::Value;
 
@@ -31,22 +31,6 @@ fn assert_named(launcher: &Launcher, summary: &Value, stderr: &str, words: &str)
     let report = output(&format!("report {}", folder.display())).stdout;
     let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(report.contains(message), "{report}");
-}
-
-#[test]
-fn crash_loop_is_bounded_and_named() {
-    let Some(program) = Program::compile("tests/c/broken.c") else { return };
-    let (launcher, result) = run_broken(&program, "again", RESTART);
-    let summary = result.json();
-    assert_eq!((&summary["outcome"]["ended"], &summary["valid"]), (&"complete".into(), &true.into()));
-    // The first incarnation had traded, so its death does not count towards the limit of restarts.
-    assert_eq!(list(&summary["incidents"]).len(), 1 + 9, "{}", result.stderr);
-    let last = sole_abandoned_incident(&summary);
-    assert!(string(&last["cause"]).contains("exit 7"), "{last:#}");
-    assert_named(&launcher, &summary, &result.stderr, "exit 7");
-    let player = &summary["plan"]["workload"]["trading"]["orders"][0];
-    let sent = summary["orders"]["sent"].as_u64();
-    assert!(sent >= player.as_u64(), "the player has sent all of its orders: {sent:?}");
 }
 
 #[test]

@@ -56,16 +56,6 @@ fn panicked_thread_is_restarted_alone() {
     assert_ne!(document(&launcher.folder(), "run.json")["incidents"][0]["abandoned"], true);
 }
 
-/// It publishes that it is done, near the end of the run, and hangs.
-#[test]
-fn thread_that_feigns_its_end_is_abandoned() {
-    let launcher = Launcher::new();
-    let summary = launcher.summary(&format!("{LOAD} --on-death continue --fault feign:strategy-1@950ms"));
-    let incidents = incidents_beside_survivors(&summary);
-    assert!(string(&incidents[0]["cause"]).contains("reported done"), "{incidents:#?}");
-    assert_eq!(document(&launcher.folder(), "run.json")["exits"][0]["how"], "exit 0");
-}
-
 #[test]
 fn quarantined_thread_stops_at_its_fence() {
     let launcher = Launcher::new();
