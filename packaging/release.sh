@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a release archive: one static program that runs on any Linux of this architecture, with its
+# Makes a release archive: static programs that run on any Linux of this architecture, with its
 # shell completions and man pages, and a checksum beside it.
 #
 #   packaging/release.sh [FOLDER]     default: target/release-archive
@@ -19,12 +19,12 @@ rustup target add "$target" >/dev/null 2>&1 || { echo "rustup could not add the 
 unset CARGO_PROFILE_RELEASE_LTO CARGO_PROFILE_RELEASE_CODEGEN_UNITS CARGO_PROFILE_RELEASE_DEBUG
 remap="--remap-path-prefix=$root=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
 RUSTFLAGS="$remap" CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_STRIP=symbols \
-  cargo build --release --quiet --locked --package launcher --target "$target"
+  cargo build --release --quiet --locked --package launcher --package experiments --target "$target"
 
 rm -rf "$out/$name"
 mkdir -p "$out/$name/completions" "$out/$name/man"
 # One program under two names: as the book calls it, and as the project is called.
-cp "${CARGO_TARGET_DIR:-target}/$target/release/"{launcher,bulkhead} "$out/$name/"
+cp "${CARGO_TARGET_DIR:-target}/$target/release/"{launcher,bulkhead,bulkhead-experiments} "$out/$name/"
 cp LICENSE README.md "$out/$name/"
 for shell in bash fish zsh; do
   "$out/$name/launcher" completions "$shell" >"$out/$name/completions/launcher.$shell"

@@ -101,7 +101,7 @@ fn command() -> Result<(Command, File)> {
         let release = if build_info::PROFILE == "release" { " --release" } else { "" };
         UsageError(format!(
             "there is no {PROGRAM} beside the launcher or in PATH, which has the experiments.\n\
-             Build it: cargo build{release} -p experiments"
+             Build it: cargo build{release} -p launcher -p experiments"
         ))
     })?;
     let launcher = File::open("/proc/self/exe").context("/proc/self/exe")?;

@@ -61,7 +61,7 @@ pub use search::{NextStep, RateSearch, RateStep, SearchLimits};
 pub use survey::{CoreMatrix, CorePair, PartRecord, Recovery, Survey, SurveyPart};
 pub(crate) use verdict::report::machine_facts;
 
-use ::record::document::{self, Document, DocumentError, DocumentFault};
+use ::record::document::{Document, DocumentError, DocumentFault};
 use ::record::escape::single_line;
 use std::path::Path;
 use verdict::summary::Measure;

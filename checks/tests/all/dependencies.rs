@@ -9,11 +9,17 @@ use std::fs;
 const SUPERVISION: [&str; 3] = ["protocol", "record", "thiserror"];
 
 /// Crates below the launcher, each with crates above it.
-const ABOVE: [(&str, &[&str]); 4] = [
-    ("record", &["launcher", "roles", "analysis"]),
-    ("planner", &["launcher", "roles", "analysis"]),
-    ("verdict", &["launcher", "roles", "analysis"]),
-    ("analysis", &["launcher", "roles"]),
+const ABOVE: [(&str, &[&str]); 8] = [
+    ("record", &["launcher", "roles", "analysis", "experiments"]),
+    ("planner", &["launcher", "roles", "analysis", "experiments"]),
+    ("verdict", &["launcher", "roles", "analysis", "experiments"]),
+    ("catalog", &["launcher", "roles", "analysis", "experiments"]),
+    ("analysis", &["launcher", "roles", "experiments"]),
+    // An experiment is a list of runs and a reader of folders: it links nothing that runs.
+    ("experiments", &["launcher", "roles", "orchestrator", "supervision", "venue"]),
+    ("roles", &["launcher", "analysis", "experiments"]),
+    // The programs meet at the folders of runs, and at no library.
+    ("launcher", &["analysis", "experiments"]),
 ];
 
 /// Returns the names and packages of the dependencies in a manifest, except those of tests and
@@ -69,4 +75,6 @@ fn dependency_on_crate_above_is_found() {
     assert_eq!(upward_dependencies("analysis", &upward), ["launcher", "roles"]);
     let platform = manifest.replace("[dev-dependencies]", "[target.'cfg(unix)'.dependencies]");
     assert_eq!(upward_dependencies("planner", &platform), ["analysis"]);
+    let linked = manifest.replace("libc =", "roles = { path = \"../roles\" }\nlibc =");
+    assert_eq!(upward_dependencies("experiments", &linked), ["roles"]);
 }

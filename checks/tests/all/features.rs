@@ -32,7 +32,7 @@ fn compiled_again(first: &Features, second: &Features) -> Vec<String> {
 fn builds_after_launcher_compile_nothing_again() {
     let launcher = features(&["launcher"]);
     assert!(launcher.len() > 50, "{launcher:?}");
-    for packages in [&["launcher", "bindings"][..], &["own-strategy"]] {
+    for packages in [&["launcher", "bindings"][..], &["launcher", "experiments"], &["own-strategy"]] {
         assert_eq!(compiled_again(&launcher, &features(packages)), [""; 0], "{packages:?}");
     }
 }
