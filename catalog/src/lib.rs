@@ -1,4 +1,5 @@
 //! Finds runs: saved ones by their id, its beginning, or their folder, active ones in `/dev/shm`.
+#![forbid(unsafe_code)]
 
 pub mod active;
 pub mod run_id;

@@ -1,7 +1,7 @@
 //! The launcher that called this program: its executable, which makes the runs, its build, and what
 //! it has registered.
 
-use crate::cli::Caller;
+use clap::Args;
 use nix::unistd::close;
 use planner::config::UsageError;
 use planner::config::components::OwnComponents;
@@ -12,6 +12,20 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
+
+/// What the launcher tells of itself.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Caller {
+    /// Descriptor of the launcher's executable
+    #[arg(long, hide = true)]
+    pub launcher: Option<i32>,
+    /// The launcher's commit
+    #[arg(long, hide = true, default_value = "")]
+    pub build: String,
+    /// What the launcher has registered, as JSON
+    #[arg(long, hide = true, default_value = "")]
+    pub components: String,
+}
 
 /// The launcher's executable, through a descriptor: the same one even if its file was replaced
 /// since.

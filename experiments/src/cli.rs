@@ -2,6 +2,7 @@
 
 use crate::bill::BillFlags;
 use crate::board::BoardFlags;
+use crate::caller::Caller;
 use crate::compare::CompareFlags;
 use crate::contain::ContainFlags;
 use crate::disturb::DisturbFlags;
@@ -26,20 +27,6 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-}
-
-/// What the launcher tells of itself.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Caller {
-    /// Descriptor of the launcher's executable
-    #[arg(long, hide = true)]
-    pub launcher: Option<i32>,
-    /// The launcher's commit
-    #[arg(long, hide = true, default_value = "")]
-    pub build: String,
-    /// What the launcher has registered, as JSON
-    #[arg(long, hide = true, default_value = "")]
-    pub components: String,
 }
 
 impl Cli {

@@ -10,6 +10,7 @@
 //! show is the answer of its kind, in `analysis::experiment`, which `--resume` and the page use.
 //! Axes, the order of the runs, the record and its file, resuming, printing and saving are the same
 //! for all. Every repeat has a schedule seed of its own that all points share.
+#![forbid(unsafe_code)]
 
 mod asked;
 mod benchmark;

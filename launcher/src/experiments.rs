@@ -3,7 +3,6 @@
 //! It is told which executable makes the runs, so that a user's launcher with its own strategies,
 //! techniques and venues has every experiment.
 
-use crate::cli;
 use anyhow::{Context, Result, bail};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use planner::command_line::definition::CommandDefinition;
@@ -62,17 +61,10 @@ pub fn against(baseline: &Path, runs: &[PathBuf], gate: Option<Slower>, quiet: b
     table.map(drop)
 }
 
-/// Returns the complete command line: the launcher's with the flags of the experiments, if their
-/// program is there.
-pub fn complete_command() -> clap::Command {
+/// Returns the definitions of the experiments' commands; none if the program is not there.
+pub fn definitions() -> Vec<CommandDefinition> {
     let definitions = ask(|command| command.arg("definitions"));
-    let definitions =
-        definitions.and_then(|json| Ok(serde_json::from_slice::<Vec<CommandDefinition>>(&json)?));
-    let commands = definitions.unwrap_or_default().into_iter().map(CommandDefinition::into_command);
-    commands.fold(cli::command(), |command, experiment| {
-        let name = experiment.get_name().to_owned();
-        command.mut_subcommand(name, |_| experiment)
-    })
+    definitions.and_then(|json| Ok(serde_json::from_slice(&json)?)).unwrap_or_default()
 }
 
 /// Returns what the program prints. Its error and exit code become this program's.

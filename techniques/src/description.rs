@@ -1,6 +1,5 @@
 //! Techniques that another program defines: known by their properties, without their code.
 
-use crate::Technique;
 use serde::{Deserialize, Serialize};
 use shm::ring::{Home, Step, TechniqueInfo};
 
@@ -20,9 +19,8 @@ pub struct TechniqueDescription {
     twin: Option<String>,
 }
 
-impl From<Technique> for TechniqueDescription {
-    fn from(technique: Technique) -> Self {
-        let info = technique.info();
+impl From<&TechniqueInfo> for TechniqueDescription {
+    fn from(info: &TechniqueInfo) -> Self {
         Self {
             name: info.name.into(),
             home: info.home,

@@ -7,7 +7,7 @@
 //! techniques, and a table of function pointers that a program fills for each type, with [`visit`]
 //! for the built-in ones and directly for its own.
 
-use crate::TechniqueDescription;
+use crate::description::TechniqueDescription;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use shm::ring::{Home, Link, LinkSpec, SegmentSpec, Step, TechniqueInfo};
 use std::any::TypeId;
@@ -159,7 +159,7 @@ impl Technique {
     /// Returns the properties of the techniques that the program has registered.
     pub fn registered() -> Vec<TechniqueDescription> {
         let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
-        registered.iter().copied().map(Into::into).collect()
+        registered.iter().map(|technique| technique.info().into()).collect()
     }
 
     /// Returns every technique: the built-in ones, then the registered ones.

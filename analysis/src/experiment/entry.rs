@@ -16,9 +16,6 @@ pub struct KindEntry {
     pub makes_runs: bool,
     /// Whether its runs make pairs that are replaced if they drop out.
     pub has_pairs: bool,
-    /// Text for an error where the folder of a run was wanted: what this folder is, and the command
-    /// that shows it. `{}` becomes the folder's path.
-    pub folder: &'static str,
     /// The line of `launcher list` for its folder: `bill of 2 settings, 5 repeats`.
     pub summary: fn(&Experiment) -> String,
     /// Whether its latencies may be quoted.

@@ -26,7 +26,6 @@ pub const KIND: KindEntry = KindEntry {
     keeps_failures: false,
     makes_runs: true,
     has_pairs: false,
-    folder: "the folder of many runs, not of one: launcher resume {} shows it",
     summary: runs::summary,
     fitness: |_| {
         let why = "a search keeps no verdicts of its runs: measure the rate that it found with launcher run";

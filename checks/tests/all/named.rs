@@ -21,13 +21,16 @@ const EXAMPLES: [&str; 10] = [
 ];
 
 /// Flags of other programs that messages recommend (Docker and Cargo), and hidden ones of ours.
-const OTHER_FLAGS: [&str; 12] = [
+const OTHER_FLAGS: [&str; 15] = [
     "--broken",
+    "--build",
     "--cap-add",
     "--cfg",
+    "--components",
     "--cpus",
     "--cpuset-cpus",
     "--doc",
+    "--launcher",
     "--pids-limit",
     "--release",
     "--security-opt",

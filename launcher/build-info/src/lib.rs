@@ -1,4 +1,5 @@
 //! The build of bulkhead's programs: their commit, and the compiler that made them.
+#![forbid(unsafe_code)]
 
 /// The commit that was built, eight digits; empty for sources without a history.
 pub const COMMIT: &str = env!("BULKHEAD_COMMIT");

@@ -1,12 +1,13 @@
 //! `launcher completions` and `launcher man`: shell completions, man pages and the book's page of
 //! commands, from the command line's definition.
 
-use crate::cli::{CompletionsFlags, ManFlags};
-use crate::experiments::complete_command;
+use crate::cli::{self, CompletionsFlags, ManFlags};
+use crate::experiments;
 use anyhow::{Context, Result};
 use clap::builder::PossibleValue;
 use clap::{Arg, Command};
 use clap_complete::Shell;
+use planner::command_line::definition::CommandDefinition;
 use record::screen;
 use std::fmt::Write as _;
 use std::io::Write;
@@ -18,6 +19,16 @@ pub fn completions(flags: &CompletionsFlags) -> Result<ExitCode> {
     screen::stdout().write_all(&text)?;
     screen::stdout().write_all(run_names(flags.shell, &flags.name).as_bytes())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the complete command line: the launcher's with the flags of the experiments, if their
+/// program is there.
+fn complete_command() -> Command {
+    let commands = experiments::definitions().into_iter().map(CommandDefinition::into_command);
+    commands.fold(cli::command(), |command, experiment| {
+        let name = experiment.get_name().to_owned();
+        command.mut_subcommand(name, |_| experiment)
+    })
 }
 
 /// Ids of the positional arguments that name a run or an experiment.

@@ -27,7 +27,6 @@ pub const KIND: KindEntry = KindEntry {
     keeps_failures: false,
     makes_runs: false,
     has_pairs: false,
-    folder: "the folder of a board's benchmark, not of a run",
     summary: |experiment| format!("board of {}", counted(experiment.rows.len() as u64, "case")),
     fitness: |experiment| {
         Boards::from_experiment(experiment)

@@ -19,7 +19,6 @@ pub const KIND: KindEntry = KindEntry {
     keeps_failures: false,
     makes_runs: true,
     has_pairs: true,
-    folder: "the folder of a compare, not of a run: launcher compare {} shows it",
     summary: runs::summary,
     fitness: runs::fitness,
     check: runs::check,

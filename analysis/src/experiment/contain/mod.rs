@@ -44,7 +44,6 @@ pub const KIND: KindEntry = KindEntry {
     keeps_failures: true,
     makes_runs: true,
     has_pairs: false,
-    folder: "the folder of a containment table, not of a run: launcher resume {} shows it",
     summary: runs::summary,
     fitness: runs::fitness,
     check: |experiment| {

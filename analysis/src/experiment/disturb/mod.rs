@@ -31,7 +31,6 @@ pub const KIND: KindEntry = KindEntry {
     keeps_failures: true,
     makes_runs: true,
     has_pairs: false,
-    folder: "the folder of a disturb, not of a run",
     summary: runs::summary,
     fitness: runs::fitness,
     check: runs::check,

@@ -28,7 +28,6 @@ pub const KIND: KindEntry = KindEntry {
     keeps_failures: false,
     makes_runs: true,
     has_pairs: true,
-    folder: "the folder of a bill, not of a run: launcher bill {} shows it",
     summary: runs::summary,
     fitness: runs::fitness,
     check: runs::check,

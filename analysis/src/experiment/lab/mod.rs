@@ -31,7 +31,6 @@ pub const KIND: KindEntry = KindEntry {
     keeps_failures: false,
     makes_runs: false,
     has_pairs: false,
-    folder: "the folder of a lab, not of a run: launcher resume {} shows it",
     summary: |experiment| {
         let cells = counted(experiment.settings().len() as u64, "cell");
         format!("lab of {cells}, {} each", counted(experiment.repeats.into(), "run"))

@@ -50,7 +50,6 @@ pub const KIND: KindEntry = KindEntry {
     keeps_failures: true,
     makes_runs: false,
     has_pairs: false,
-    folder: "the folder of a survey, not of a run: its card.txt is the report",
     summary: |experiment| {
         let minutes = experiment.figures.part::<u64>("minutes").ok().flatten().unwrap_or(0);
         let is_complete = experiment.state == ExperimentState::Complete;

@@ -22,7 +22,6 @@ pub const KIND: KindEntry = KindEntry {
     keeps_failures: false,
     makes_runs: true,
     has_pairs: false,
-    folder: "the folder of many runs, not of one: launcher resume {} shows it",
     summary: runs::summary,
     fitness: runs::fitness,
     check: runs::check,
