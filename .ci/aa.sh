@@ -12,7 +12,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 launcher=${LAUNCHER:-$PWD/target/release/launcher}
-[ -x "$launcher" ] || cargo build --quiet --release -p launcher
+[ -x "$launcher" ] || cargo build --quiet --release -p launcher -p experiments
 quick=
 if [ "${1:-}" = --quick ]; then
   # Of so many short ones on a busy machine five pairs are sound.

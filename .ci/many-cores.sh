@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What each isolation level costs and buys on a machine with many cores: the bills of
 # docs/src/isolation-cost.md, the disturbances of docs/src/interference.md, the containment of
-# threads and the seed benchmark's set-up, most important first, in parts of one to seven minutes. Needs one static program
-# (packaging/release.sh) and no network. A part that does not fit into the time left is skipped by
+# threads and the seed benchmark's set-up, most important first, in parts of one to seven minutes. Needs the static programs
+# of packaging/release.sh, beside each other, and no network. A part that does not fit into the time left is skipped by
 # name.
 #
 #   LAUNCHER=./launcher bash .ci/many-cores.sh [FOLDER]     default: target/many-cores

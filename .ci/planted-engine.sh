@@ -10,7 +10,7 @@
 set -euo pipefail
 planted=${PROGRAM:-target/release/planted} neighbor=${NEIGHBOR:-target/release/neighbor} times=${TIMES:-3}
 levels=${LEVELS:-thread,process,container,sandbox} repeats=${REPEATS:-10} out=${OUT:-target/planted-engine}
-[ -x "$planted" ] && [ -x "$neighbor" ] || cargo build --quiet --release -p planted
+[ -x "$planted" ] && [ -x "$neighbor" ] || cargo build --quiet --release -p planted -p experiments
 rm -rf "$out"
 mkdir -p "$out"
 for number in $(seq "$times"); do

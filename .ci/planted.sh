@@ -14,7 +14,7 @@ flags=${FLAGS:---isolation thread,process --strategies 1}
 if [ "${1:-}" = --quick ]; then
   quick=1 bills=2 flags="$flags --repeats 5 --orders 2000 --window 100ms"
 fi
-[ -x "$program" ] || cargo build --quiet --release -p planted
+[ -x "$program" ] || cargo build --quiet --release -p planted -p experiments
 rm -rf "$out"
 mkdir -p "$out"
 for planted in 0 20 50 200; do

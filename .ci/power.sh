@@ -16,7 +16,7 @@ program=target/release/own-strategy
 load="--strategies 1 --venues 1 --orders ${ORDERS:-8000} --window ${WINDOW:-400ms} --delay fixed:20us --repeats $pairs"
 
 # The program that the tests have built: another selection of packages would have other features, and be built anew.
-if [ "$pairs" = 2 ]; then cargo test --quiet --workspace --no-run; else cargo build --quiet --release -p own-strategy; fi
+if [ "$pairs" = 2 ]; then cargo test --quiet --workspace --no-run; else cargo build --quiet --release -p own-strategy -p experiments; fi
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 

@@ -28,6 +28,9 @@ if command -v gcc >/dev/null; then
 fi
 
 features=aeron,iceoryx2
+# Their launcher calls the program of the experiments that is in PATH.
+cargo build --quiet --release -p launcher -p experiments
+export PATH="$PWD/target/release:$PATH"
 cd referees/transports
 cargo fmt --check
 cargo clippy --quiet --locked --all-targets -- -D warnings

@@ -24,7 +24,7 @@ made=target/languages
 mkdir -p $made/bill
 built=target/$profile
 # Each with the launcher's features: what both depend on is built once.
-for what in "" "-p bindings" "-p bindings --example strategy"; do
+for what in "-p experiments" "-p bindings" "-p bindings --example strategy"; do
   cargo build --quiet $release -p launcher $what
 done
 cp $built/examples/strategy $made/bill/strategy-rust
