@@ -13,12 +13,11 @@ mod harness;
 mod operator;
 mod runtime;
 mod saved_results;
-pub mod simulate;
 mod watch;
 
 pub use catalog::run_id::RunId;
 pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Parts, main};
-pub use runtime::setup::BRIDGE;
+pub use run_memory::segments::BRIDGE;
 // The crates that user-defined parts are written with.
 pub use {gateway, protocol, roles, shm, strategy, system, techniques};
 

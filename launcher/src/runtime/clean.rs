@@ -10,11 +10,11 @@
 //! a name.
 
 use crate::runtime::container::cgroups;
-use crate::runtime::setup::BRIDGE;
 use catalog::active::RunLife;
 use catalog::run_id::RunId;
 use planner::host;
 use protocol::segments::thread_segment;
+use run_memory::segments::BRIDGE;
 use shm::memory::header::MAGIC;
 use shm::memory::{SHM_DIR, directory, list_segments, open_safely, unlink};
 use shm::queue::{self, QueueError};

@@ -10,7 +10,7 @@
 use crate::runtime::container::cgroups;
 use crate::runtime::folder;
 use crate::runtime::gather::{self, UnsavedLogs};
-use crate::runtime::{progress, setup};
+use crate::runtime::progress;
 use anyhow::Result;
 use planner::host;
 use protocol::control::Control;
@@ -18,6 +18,7 @@ use protocol::launcher_watch;
 use protocol::plan::Plan;
 use protocol::segments::{self, CONTROL};
 use protocol::status::{self, ThreadState};
+use run_memory::segments as setup;
 use shm::memory::{ReadOnlyWords, RegionError, lock, open_safely, sigbus};
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, OwnedFd};

@@ -9,8 +9,8 @@
 //! and a process is started cold in its place.
 
 use crate::runtime::process::{Process, RoleProcess};
-use crate::runtime::setup::Segments;
 use roles::STANDBY_PREFIX;
+use run_memory::segments::Segments;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;

@@ -10,15 +10,11 @@ use crate::runtime::cpu_accounts::{accounts_of, has_journal_thread_in_kernel};
 use crate::runtime::cpu_samples::{sample_of_process, sample_of_thread};
 use crate::runtime::debugger::RunOwner;
 use crate::runtime::folder::RunFolder;
-use crate::runtime::journal_locks::JournalLockWatch;
-use crate::runtime::lost_memory;
 use crate::runtime::prepare::Presentation;
 use crate::runtime::process::Process;
 use crate::runtime::progress::{Progress, complain};
 use crate::runtime::resources::LimitWatch;
 use crate::runtime::samples::OpenOrderSamples;
-use crate::runtime::setup::Segments;
-use crate::runtime::shared_memory::SharedMemory;
 use crate::runtime::signals::Signals;
 use crate::runtime::spawn::Processes;
 use anyhow::{Context, Result};
@@ -30,6 +26,10 @@ use protocol::status::ThreadState;
 use record::document::Document;
 use record::kernel::{KernelAccount, WakeUps};
 use record::run::{RunOutcome, RunRecord};
+use run_memory::journal_locks::JournalLockWatch;
+use run_memory::lost_memory;
+use run_memory::segments::Segments;
+use run_memory::shared_memory::SharedMemory;
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
@@ -268,7 +268,7 @@ impl SupervisedRun<'_> {
                 cpu: is_dying.then(|| sample_of_process(process.pid())).flatten(),
             });
         }
-        let victims = self.processes.started().filter(|process| lost_memory::is_victim(process)).count();
+        let victims = self.processes.started().filter(|process| is_victim(process)).count();
         let is_new = victims > std::mem::replace(&mut self.victims, victims);
         let is_lost = || !lost_memory::lost_segments(self.memory.segments).is_empty();
         self.observed.has_process_lost_memory |= is_new && is_lost();
@@ -445,4 +445,12 @@ impl SupervisedRun<'_> {
         }
         self.progress.at(if is_draining { sent - open.min(sent) } else { sent });
     }
+}
+
+/// SIGBUS, the same number on all supported architectures.
+const SIGBUS: i32 = 7;
+
+/// Returns `true` if the process was ended by the signal for an access to lost memory.
+fn is_victim(process: &Process) -> bool {
+    process.status.is_some_and(|status| status.signal() == Some(SIGBUS))
 }

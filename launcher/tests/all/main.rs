@@ -6,7 +6,6 @@
 //! | `live` | real runs: what they measure, and what they survive |
 //! | `syscalls` | the launcher killed before and after its system calls |
 //! | `cli` | what users get wrong; folders that are damaged, hostile or large |
-//! | `simulate` | runs on a virtual clock |
 //!
 //! One of them alone: `cargo test -p launcher --test all ledger::`.
 
@@ -14,8 +13,6 @@ mod cli;
 mod common;
 mod exports;
 mod live;
-mod simulate;
-mod simulate_supervisor;
 mod syscalls;
 
 /// The made-up runs of the tests of `verdict`.

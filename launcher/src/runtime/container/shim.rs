@@ -2,13 +2,13 @@
 //! does.
 
 use super::{INIT, PROBE, WEAKER, cgroups};
-use crate::runtime::setup;
 use anyhow::{Context, Result, bail};
 use protocol::launcher_watch;
 use protocol::plan::{Plan, ProcessPlan};
 use protocol::segments;
 use protocol::topology::{self, CONTROL};
 use protocol::trading::{PROCESS_VARIABLE, RUN_VARIABLE};
+use run_memory::segments as setup;
 use shm::attached::Access;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};

@@ -78,6 +78,7 @@ pub struct JournalLockWatch<'a> {
 }
 
 impl<'a> JournalLockWatch<'a> {
+    /// Creates a watch of these locks.
     pub fn new(locks: &'a JournalLocks) -> Self {
         Self { locks, last_try: Instant::now(), is_noted: false }
     }

@@ -4,12 +4,12 @@
 mod broken_recoveries;
 
 use crate::common::{output, slow};
-use launcher::simulate::broken::{Defect, LogCorruption};
-use launcher::simulate::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
-use launcher::simulate::{SimulationOptions, SimulationTotals, Trial, simulate, simulate_all, trial};
 use protocol::plan::Technique;
 use record::fitness::Fitness;
 use shm::ring::array_queue::ArrayQueue;
+use simulation::broken::{Defect, LogCorruption};
+use simulation::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
+use simulation::{SimulationOptions, SimulationTotals, Trial, simulate, simulate_all, trial};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

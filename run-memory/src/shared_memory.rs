@@ -1,8 +1,8 @@
 //! The supervisor's view of a run's shared memory: reads what it observes there and performs those
 //! of its actions that write there. The same for real and simulated runs.
 
-use crate::runtime::lost_memory;
-use crate::runtime::setup::Segments;
+use crate::lost_memory;
+use crate::segments::Segments;
 use anyhow::{Context, Result, bail};
 use protocol::counters::{AgentCounters, ThreadCounters};
 use protocol::index::{GatewayIndex, StrategyIndex};
@@ -23,6 +23,7 @@ use system::clock::Clock;
 
 /// The shared memory of a run, as its supervisor uses it.
 pub struct SharedMemory<'a> {
+    /// The segments of the run.
     pub segments: &'a Segments,
     repairs: Repairs,
     /// The process of each strategy.
@@ -31,6 +32,7 @@ pub struct SharedMemory<'a> {
 }
 
 impl<'a> SharedMemory<'a> {
+    /// Creates the view of a run's segments.
     pub fn new(segments: &'a Segments) -> Self {
         let repairs = segments.repairs();
         let strategies = 0..segments.plan.trading().strategies;

@@ -2,10 +2,10 @@
 //! stands still for a time is left alone, and lost memory is nobody's fault.
 
 use super::Judge;
-use crate::simulate::kernel::{LAUNCHER_ERROR, START_ERROR};
-use crate::simulate::scenario::LIVENESS_NS;
-use crate::simulate::surroundings::{StandstillCause, SurroundingEvent};
-use crate::simulate::{LAUNCHER_PID, START_TICKS};
+use crate::kernel::{LAUNCHER_ERROR, START_ERROR};
+use crate::scenario::LIVENESS_NS;
+use crate::surroundings::{StandstillCause, SurroundingEvent};
+use crate::{LAUNCHER_PID, START_TICKS};
 use protocol::plan::Role;
 use record::run::{Incident, RunOutcome};
 use supervision::memory_failure;

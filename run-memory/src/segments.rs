@@ -1,8 +1,8 @@
 //! Creates the segments of a run before anything starts, and removes them on every path.
 
-use crate::runtime::headers::SegmentHeaders;
-use crate::runtime::journal_locks::JournalLocks;
-use crate::runtime::own_binaries::OwnBinaries;
+use crate::headers::SegmentHeaders;
+use crate::journal_locks::JournalLocks;
+use crate::own_binaries::OwnBinaries;
 use anyhow::{Context, Result, anyhow};
 use protocol::commands::{
     self, COMMANDS_SEGMENT, Command, CommandAnswers, CommandEntry, CommandStatus, CommandWriter,
@@ -37,9 +37,11 @@ use system::process;
 pub struct Segments {
     /// The plan, with the descriptors to inherit where segments are handed over.
     pub plan: Plan,
+    /// The control segment.
     pub control: ControlWriter,
     /// Each thread's status block and stamp log, in the order of the plan.
     pub threads: Vec<ReadOnlyWords>,
+    /// The schedules of the strategies, by index.
     pub schedules: Vec<ReadOnlyWords>,
     /// The trade tape of each exchange, with its venue.
     pub tapes: Vec<(VenueIndex, ReadOnlyWords)>,
@@ -47,16 +49,17 @@ pub struct Segments {
     pub repairs: Option<AtomicWords>,
     /// The doorbell of the orchestrator's thread: rung after a fence, which must wake the engine.
     pub engine_bell: Option<AtomicWords>,
+    /// The headers of the segments, which are watched.
     pub headers: SegmentHeaders,
     command_channel: Option<ReadOnlyWords>,
     command_answers: Option<ReadOnlyWords>,
     /// All segments that stay mapped here: those above, and the memory of each strategy and of each
     /// gateway that may die, to reset when it is restarted.
-    pub(super) kept: Vec<(RunSegment, AtomicWords)>,
+    pub kept: Vec<(RunSegment, AtomicWords)>,
     /// Segments that are passed as descriptors; empty where segments have names.
     shared: Vec<(RunSegment, Shared)>,
     /// Lost pages of this process before the run: see [`shm::memory::sigbus`].
-    pub(super) faults_before: u64,
+    pub faults_before: u64,
     /// Segments whose names stay: logs that could not be saved.
     pub left_behind: Vec<String>,
     /// A pidfd of the launcher itself, by which contained processes and programs see its exit. In a
@@ -276,6 +279,7 @@ impl Segments {
         Some(words.clone().into())
     }
 
+    /// Returns the commands of operators in the order in which the engine has taken them.
     pub fn commands(&self) -> Vec<run::OperatorCommand> {
         let of = |entry: CommandEntry| run::OperatorCommand {
             number: entry.number,
@@ -310,6 +314,7 @@ impl Segments {
         (removals, additions)
     }
 
+    /// Returns the files that a process inherits.
     pub fn inherited_by(&self, process: &ProcessPlan) -> Vec<&File> {
         let end = self.own_pidfd.as_ref().filter(|_| self.plan.inherits_launcher(process));
         let is_contained = self.plan.is_contained(process);
@@ -325,7 +330,7 @@ impl Segments {
     }
 
     /// Returns the descriptors of all logs and the control segment, for reading.
-    pub(super) fn inherited_by_reaper(&self) -> Vec<&File> {
+    pub fn inherited_by_reaper(&self) -> Vec<&File> {
         let is_read = |segment: &RunSegment| {
             matches!(segment.purpose, SegmentPurpose::Control | SegmentPurpose::Thread(_))
         };

@@ -4,17 +4,17 @@
 mod ignored_observations;
 
 use crate::common::concurrently;
-use launcher::simulate::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
-use launcher::simulate::{
-    Action, ExitTime, NOT_STARTED, Observations, OperatorEnd, ProcessObservation, SimulationOptions,
-    Supervisor, SupervisorStep, simulate, simulate_with,
-};
 use protocol::commands::{Command, OpenOrders};
 use protocol::control::RunState;
 use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::plan::{FaultKind, Isolation, Role, Technique};
 use protocol::status::LivenessSample;
 use record::run::RunOutcome;
+use simulation::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
+use simulation::{
+    Action, ExitTime, NOT_STARTED, Observations, OperatorEnd, ProcessObservation, SimulationOptions,
+    Supervisor, SupervisorStep, simulate, simulate_with,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

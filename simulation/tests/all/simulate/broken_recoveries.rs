@@ -2,12 +2,12 @@
 
 use crate::common::concurrently;
 use journal::{Durability, Options, Reader};
-use launcher::simulate::{SimulatedRecovery, SimulationOptions, trial};
 use orchestrator::{OutputWatermarks, Replica};
 use protocol::journals;
 use protocol::plan::{Plan, ProcessPlan, Technique};
 use protocol::wire::MAX_STRATEGIES;
 use roles::{RecoveredRoles, RecoveryEnvironment, StandbyState};
+use simulation::{SimulatedRecovery, SimulationOptions, trial};
 use system::named_enum;
 
 named_enum! {

@@ -2,9 +2,9 @@
 //! in the launcher itself.
 
 use super::{BrokenSupervisor, assert_found};
-use launcher::simulate::scenario::{Scenario, ScenarioKind};
-use launcher::simulate::surroundings::{StandstillCause, SurroundingEvent};
-use launcher::simulate::{Observations, SupervisorStep};
+use simulation::scenario::{Scenario, ScenarioKind};
+use simulation::surroundings::{StandstillCause, SurroundingEvent};
+use simulation::{Observations, SupervisorStep};
 
 /// Maximum number of runs until a supervisor is found that ignores an observation.
 const SEEDS: u64 = 500;

@@ -5,8 +5,7 @@
 //! the run: it reads zeros where the memory was, so it trusts nothing from then on and blames no
 //! strategy. The kernel does not report which process truncated it.
 
-use super::process::Process;
-use super::setup::Segments;
+use crate::segments::Segments;
 use protocol::segments::CONTROL;
 use protocol::topology;
 use record::numbers::plural;
@@ -14,11 +13,7 @@ use record::run::RunOutcome;
 use shm::memory::{SHM_DIR, sigbus};
 use shm::ring::SegmentPlace;
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
 use supervision::memory_failure;
-
-/// SIGBUS, the same number on all supported architectures.
-const SIGBUS: i32 = 7;
 
 /// Returns the segments of which memory was lost during the run, each with a description.
 pub fn lost_segments(segments: &Segments) -> Vec<String> {
@@ -46,11 +41,6 @@ pub fn lost_segments(segments: &Segments) -> Vec<String> {
 /// Returns `true` if the launcher itself has accessed lost memory during this run.
 pub fn was_hit(segments: &Segments) -> bool {
     sigbus::faults() > segments.faults_before
-}
-
-/// Returns `true` if the process was ended by the signal for an access to lost memory.
-pub fn is_victim(process: &Process) -> bool {
-    process.status.is_some_and(|status| status.signal() == Some(SIGBUS))
 }
 
 /// Adds the names of segments that lost memory to a run's outcome.

@@ -50,7 +50,7 @@ pub struct EndingEvent {
 
 impl EndingEvent {
     /// Describes the event in one line.
-    pub(super) fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         let Self { strategy, moment, delay, act } = self;
         format!("{delay} turns after strategy {strategy} is at {moment:?}: {act:?}")
     }

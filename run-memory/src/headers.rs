@@ -39,7 +39,7 @@ pub struct SegmentHeaders(Vec<GuardedHeader>);
 
 impl SegmentHeaders {
     /// Remembers the header of a new segment, unless only trusted roles write the segment.
-    pub(super) fn guard(&mut self, plan: &Plan, segment: &RunSegment, words: &AtomicWords) {
+    pub fn guard(&mut self, plan: &Plan, segment: &RunSegment, words: &AtomicWords) {
         if segment.is_writable_by_isolated() {
             self.0.push(GuardedHeader {
                 what: segment.spec.name.clone(),

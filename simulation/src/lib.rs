@@ -30,7 +30,6 @@
 
 pub mod broken;
 mod bursts;
-mod command;
 mod endings;
 mod folder;
 mod fuse;
@@ -46,18 +45,18 @@ mod runtime;
 pub mod scenario;
 mod standbys;
 pub mod surroundings;
+mod totals;
 
-pub use command::{SimulateFlags, SimulationReport, SimulationTotals, command, simulate_all};
 pub use endings::{EndMoment, EndingAct, EndingEvent};
 pub use hostile::Attack;
 pub use recovery_environment::SimulatedRecovery;
 pub use runtime::SupervisorStep;
+pub use totals::{SimulationReport, SimulationTotals, simulate_all};
 
 pub use supervision::Supervisor;
 pub use supervision::actions::{Action, ExitTime};
 pub use supervision::observations::{NOT_STARTED, Observations, OperatorEnd, ProcessObservation};
 
-use crate::runtime::setup::Segments;
 use anyhow::{Context, Result, anyhow};
 use broken::{BrokenLink, Defect};
 use folder::JournalFolder;
@@ -75,6 +74,7 @@ use record::run::{self, Incident, RunOutcome, RunRecord};
 use recovery::JournalAudits;
 use roles::registry::ends_of;
 use roles::{BoxedEnds, SystemRecovery};
+use run_memory::segments::Segments;
 use runtime::{ConfirmedChange, RuntimeSightings, SimulatedRuntime};
 use scenario::{LIVENESS_NS, Scenario, ScenarioKind};
 use shm::memory::header::{FNV_OFFSET, fnv1a};
@@ -489,6 +489,6 @@ fn digest(record: &RunRecord, merged: &MergedRun) -> u64 {
 }
 
 /// Wraps an error of a seed that cannot be simulated.
-fn unplanned(seed: u64, technique: Technique, error: &anyhow::Error) -> anyhow::Error {
+pub fn unplanned(seed: u64, technique: Technique, error: &anyhow::Error) -> anyhow::Error {
     anyhow!("seed {seed} with {technique}: {error:#}")
 }

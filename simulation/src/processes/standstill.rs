@@ -3,8 +3,8 @@
 //! kernel reports of them then.
 
 use super::{SimulatedProcesses, ThreadMode};
-use crate::simulate::START_TICKS;
-use crate::simulate::surroundings::{StandstillCause, SurroundingEvent};
+use crate::START_TICKS;
+use crate::surroundings::{StandstillCause, SurroundingEvent};
 use protocol::plan::{FaultKind, Role};
 use std::time::Duration;
 use supervision::stuck::{CpuAccount, CpuSample, Debugger};
@@ -15,7 +15,7 @@ const DEBUGGER_PID: u32 = 2_000_000_000;
 
 /// A thread that gets no turns for a time. It ends with the process that has it.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::simulate) struct Standstill {
+pub(crate) struct Standstill {
     /// The thread and the process, as indices in the plan.
     thread: usize,
     process: usize,

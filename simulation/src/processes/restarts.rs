@@ -1,8 +1,8 @@
 //! Kills of an outsider, and restarted processes, which recover some turns after their start.
 
 use super::{SimulatedProcesses, SimulatedThread, message};
-use crate::simulate::START_TICKS;
-use crate::simulate::fuse::{self, InjectedUnwind};
+use crate::START_TICKS;
+use crate::fuse::{self, InjectedUnwind};
 use anyhow::{Context, Result, bail};
 use protocol::plan::{FaultKind, Role};
 use std::panic::{AssertUnwindSafe, catch_unwind};

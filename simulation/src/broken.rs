@@ -27,6 +27,8 @@ named_enum! {
     }
 }
 
+planner::named_values!(Defect);
+
 /// The defect affects every `EVERY`-th message of a producer.
 const EVERY: u64 = 7;
 

@@ -6,7 +6,6 @@
 //! after its last sync. Afterwards every published report must follow from a journal on the disk:
 //! what an exchange sent, from the exchange's journal; what the engine returned, from the engine's.
 
-use crate::runtime::setup::Segments;
 use anyhow::{Context as _, Result};
 use journal::format::SEGMENT_HEADER;
 use journal::{Disk, DiskOperation, Watermark, index_of};
@@ -16,6 +15,7 @@ use protocol::plan::{Journaling, Role};
 use protocol::trading::{return_path, session_in};
 use protocol::wire::Report;
 use record::run::Incident;
+use run_memory::segments::Segments;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 use shm::sync::{AtomicU64, Ordering};
 use std::collections::{BTreeMap, HashMap};
