@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use verdict::merge::{self, MergedRun};
 
 fn bindings() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../bindings")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../contrib/bindings")
 }
 
 /// Returns the path of a file that `.ci/languages.sh` creates; `None`, with a message, if it is

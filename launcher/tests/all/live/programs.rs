@@ -28,7 +28,7 @@ impl Program {
     /// Compiles a program. Returns `None`, with a message, without a compiler.
     pub fn compile(source: &str) -> Option<Self> {
         let (folder, libraries) = (tempfile::tempdir().unwrap(), libraries());
-        let bindings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bindings");
+        let bindings = Path::new(env!("CARGO_MANIFEST_DIR")).join("../contrib/bindings");
         let [compiler, standard] =
             if source.ends_with(".cpp") { ["c++", "-std=c++17"] } else { ["cc", "-std=c11"] };
         let mut cc = Command::new(compiler);

@@ -4,7 +4,7 @@
 # each language and size: the fastest one and the median, on one thread and between two. On quiet cores. --quick: 20 runs, to check
 # the script. --instructions: only those.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../../.."
 runs=150 timed=yes
 for word in "$@"; do
   case $word in

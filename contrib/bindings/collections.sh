@@ -6,7 +6,7 @@
 #
 # Needs what bindings/bill.sh needs; builds it.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 language=${1:?collections.sh python|java [flags]}
 shift
 every=100000 orders=30000 pauses=500 more=()

@@ -3,7 +3,7 @@
 # the static library to PREFIX/lib, and bulkhead-queue.pc to PREFIX/lib/pkgconfig. DESTDIR is put before PREFIX, for packages.
 # LIBRARIES is the folder of built libraries; without it they are built in release.
 set -eu
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../../.."
 prefix=${1:?the folder to install to, for example /usr/local}
 case $prefix in /*) ;; *) echo "$prefix: the folder must begin with /" >&2 && exit 2 ;; esac
 libraries=${2:-}

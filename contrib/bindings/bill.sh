@@ -8,7 +8,7 @@
 # the one before is answered. --pauses: the garbage collectors of Java and Python are forced every so many orders; left out, never.
 # --debug: built without optimisation, to try the script. --dry-run: prints the command. Everything else is for launcher run.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 every=100000 orders=20000 pauses=0 dry= more=() profile=release release=--release
 while [ $# -gt 0 ]; do
   case $1 in

@@ -17,7 +17,7 @@ fn folder() -> &'static Path {
 /// Returns each generated file with its expected content.
 fn files(interface: &Interface) -> [(PathBuf, String); 3] {
     [
-        (folder().join("../docs/src/layout.md"), page::render(interface)),
+        (folder().join("../../docs/src/layout.md"), page::render(interface)),
         (folder().join("python/python/bulkhead/layout.py"), python::render(interface)),
         (folder().join("java/src/bulkhead/Layout.java"), java::render(interface)),
     ]

@@ -7,7 +7,7 @@
 # The same commit gives the same bytes: paths of this machine are replaced, the archive is sorted
 # and has the time of the commit. Needs rustup, tar and gzip.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 root=$PWD
 out=${1:-target/release-archive}
 machine=$(uname -m)
