@@ -5,7 +5,7 @@ use crate::common::{Random, folder, is_slow};
 use journal::Reader;
 use proptest::prelude::*;
 
-#[path = "../../fuzz/bodies/reader.rs"]
+#[path = "../../../proofs/fuzz/journal/bodies/reader.rs"]
 mod reader;
 
 #[test]

@@ -1,7 +1,7 @@
 //! Runs the bodies of the fuzz targets (`techniques/fuzz`) with random bytes, briefly in every test
 //! run.
 
-#[path = "../../fuzz/bodies/mod.rs"]
+#[path = "../../../proofs/fuzz/techniques/bodies/mod.rs"]
 mod bodies;
 
 use proptest::prelude::*;
@@ -20,7 +20,7 @@ proptest! {
 /// Each body has a target file, and each file a body.
 #[test]
 fn all_bodies_have_their_targets() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/fuzz_targets");
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../proofs/fuzz/techniques/fuzz_targets");
     let files =
         std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
     let mut files: Vec<_> = files.filter_map(|file| Some(file.strip_suffix(".rs")?.to_owned())).collect();
