@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles the C++ program that existed before it met bulkhead (bindings/examples/cpp/existing) with
+# Compiles the C++ program that existed before it met bulkhead (contrib/bindings/examples/cpp/existing) with
 # g++ and clang++. Each runs on paper, in a run of the launcher, and in one that kills it once: its
 # own account must be that of the engine. Mistakes that are planted in its adapter must be found.
 # A compiler that is missing is skipped loudly. LAUNCHER and LIBRARIES name a launcher and a folder
@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 launcher=${LAUNCHER:-target/release/launcher}
 [ -n "${LIBRARIES:-}" ] || cargo build --quiet --release -p launcher -p bindings
 libraries=$(realpath "${LIBRARIES:-target/release}")
-source=bindings/examples/cpp/existing
+source=contrib/bindings/examples/cpp/existing
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "$1" >&2; exit 1; }
@@ -21,7 +21,7 @@ is_short $source/adapter.hpp || fail "$source/adapter.hpp has more than 120 line
 ! is_short "$work/long.hpp" || fail "broken: a long adapter is taken for a short one"
 
 compile() { # COMPILER FOLDER PROGRAM LIBRARY…
-  "$1" -std=c++17 -O2 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -I bindings/include "$2/main.cpp" "${@:4}" -o "$3"
+  "$1" -std=c++17 -O2 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -I contrib/bindings/include "$2/main.cpp" "${@:4}" -o "$3"
 }
 shared=(-L "$libraries" -lbulkhead "-Wl,-rpath,$libraries")
 static=("$libraries/libbulkhead.a" -pthread -ldl -lm)

@@ -3,7 +3,7 @@
 # cargo-fuzz; says loudly that it skips where one of them is missing. Fails with the first crash, whose input it names.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-seconds=${1:-60}
+root=$PWD seconds=${1:-60}
 shift || true
 
 skip() { echo "SKIPPED, NOTHING WAS FUZZED: $1"; exit 0; }
@@ -13,21 +13,20 @@ cargo +nightly fuzz --version >/dev/null 2>&1 || skip "no cargo-fuzz (cargo inst
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 for crate in techniques exchange journal; do
-  cd "$crate"
-  mapfile -t all < <(cargo +nightly fuzz list)
+  cd "$root/proofs/fuzz/$crate"
+  mapfile -t all < <(cargo +nightly fuzz list --fuzz-dir .)
   targets=()
   for target in "${all[@]}"; do
     [ $# -gt 0 ] && [[ " $* " != *" $target "* ]] && continue
     targets+=("$target")
   done
-  [ ${#targets[@]} -eq 0 ] || cargo +nightly fuzz build
+  [ ${#targets[@]} -eq 0 ] || cargo +nightly fuzz build --fuzz-dir .
   for target in "${targets[@]}"; do
-    if ! cargo +nightly fuzz run "$target" -- -max_total_time="$seconds" -max_len=4096 -len_control=0 -timeout=10 -print_final_stats=1 >"$log" 2>&1; then
+    if ! cargo +nightly fuzz run --fuzz-dir . "$target" -- -max_total_time="$seconds" -max_len=4096 -len_control=0 -timeout=10 -print_final_stats=1 >"$log" 2>&1; then
       tail -n 60 "$log"
       echo "$target: CRASHED"
       exit 1
     fi
     printf '%-18s %12s executions, no crash\n' "$target" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")"
   done
-  cd ..
 done

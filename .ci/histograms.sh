@@ -55,7 +55,7 @@ if [ ! -f "$jar" ] && command -v mvn >/dev/null; then
     -Dartifact=org.hdrhistogram:HdrHistogram:2.2.2 -DoutputDirectory="$readers" >"$readers/mvn.log" 2>&1 || true
 fi
 if [ -f "$jar" ] && command -v java >/dev/null; then
-  check "org.hdrhistogram 2.2.2" java -cp "$jar" referees/histograms/Percentiles.java
+  check "org.hdrhistogram 2.2.2" java -cp "$jar" proofs/referees/histograms/Percentiles.java
 else
   echo "SKIPPED, NO HISTOGRAM WAS READ BY org.hdrhistogram: no Java 17 with Maven, or no network"
 fi
@@ -63,7 +63,7 @@ if [ ! -d "$readers/node_modules/hdr-histogram-js" ] && command -v npm >/dev/nul
   npm install --silent --no-audit --no-fund --prefix "$readers" hdr-histogram-js@3.0.1 >"$readers/npm.log" 2>&1 || true
 fi
 if [ -d "$readers/node_modules/hdr-histogram-js" ]; then
-  script=$PWD/referees/histograms/percentiles.mjs
+  script=$PWD/proofs/referees/histograms/percentiles.mjs
   cd "$readers"
   check "hdr-histogram-js 3.0.1" node "$script"
 else

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Calls the queue's C library in orders that hypothesis invents, and compares it with a model (referees/hypothesis): several handles,
+# Calls the queue's C library in orders that hypothesis invents, and compares it with a model (proofs/referees/hypothesis): several handles,
 # wrong orders and sizes, closes and resumes. 10,000 examples of up to 40 calls; two broken variants must be found. Minutes.
 #
 #   EXAMPLES=N .ci/hypothesis.sh
@@ -18,10 +18,10 @@ if [ -z "${BULKHEAD_QUEUE_LIBRARY:-}" ]; then
   cargo build --release --quiet -p bulkhead-queue
   BULKHEAD_QUEUE_LIBRARY=$PWD/target/release/libbulkhead_queue.so
 fi
-export BULKHEAD_QUEUE_LIBRARY PYTHONPATH=$PWD/bindings/queue/python PYTHONDONTWRITEBYTECODE=1
+export BULKHEAD_QUEUE_LIBRARY PYTHONPATH=$PWD/contrib/bindings/queue/python PYTHONDONTWRITEBYTECODE=1
 run() { timeout 1800 "$venv/bin/python" - <<TEXT
 import sys, unittest
-sys.path.insert(0, "referees/hypothesis")
+sys.path.insert(0, "proofs/referees/hypothesis")
 import test_queue
 result = unittest.TextTestRunner(verbosity=0).run(unittest.defaultTestLoader.loadTestsFromModule(test_queue))
 sys.exit(not result.wasSuccessful() or result.testsRun != 1)

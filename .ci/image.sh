@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the release archive and the image of packaging/Dockerfile, and makes a run in it. With
+# Builds the release archive and the image of contrib/packaging/Dockerfile, and makes a run in it. With
 # Docker where a daemon answers, else with buildah as root; skipped loudly where there is neither.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,12 +10,12 @@ mkdir "$work/runs"
 skip() { echo "SKIPPED, NO IMAGE WAS BUILT: $1"; exit 0; }
 # build FOLDER: makes the image from an unpacked release. run COMMAND…: runs the program in it.
 if docker info >/dev/null 2>&1; then
-  build() { docker build --quiet --file packaging/Dockerfile --tag bulkhead-ci "$1"; }
+  build() { docker build --quiet --file contrib/packaging/Dockerfile --tag bulkhead-ci "$1"; }
   run() { docker run --rm --shm-size=256m --volume "$work/runs:/data/runs" bulkhead-ci "$@"; }
 elif command -v buildah >/dev/null && [ "$(id -u)" = 0 ]; then
   store=(buildah --root "$work/store" --runroot "$work/state" --storage-driver vfs)
   build() {
-    "${store[@]}" bud --quiet --isolation chroot --file packaging/Dockerfile --tag bulkhead-ci "$1"
+    "${store[@]}" bud --quiet --isolation chroot --file contrib/packaging/Dockerfile --tag bulkhead-ci "$1"
     container=$("${store[@]}" from localhost/bulkhead-ci)
   }
   # `buildah run` takes no entry point: it is named.
@@ -25,7 +25,7 @@ else
 fi
 
 rustup target add "$(uname -m)-unknown-linux-musl" >/dev/null 2>&1 || skip "rustup could not add the target for a static build"
-bash packaging/release.sh "$work/release"
+bash contrib/packaging/release.sh "$work/release"
 build "$(find "$work/release" -mindepth 1 -maxdepth 1 -type d)"
 run run --technique spsc-mux --strategies 1 --venues 1 --orders 2k --window 200ms --delay 1ms --json >"$work/summary.json"
 perl -MJSON::PP -0777 -ne 'my $s = decode_json($_); $s->{valid} && $s->{orders}{returned} == 2000 or die "the run in the image is not valid\n"' \

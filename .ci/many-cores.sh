@@ -2,12 +2,12 @@
 # What each isolation level costs and buys on a machine with many cores: the bills of
 # docs/src/isolation-cost.md, the disturbances of docs/src/interference.md, the containment of
 # threads and the seed benchmark's set-up, most important first, in parts of one to seven minutes. Needs the static programs
-# of packaging/release.sh, beside each other, and no network. A part that does not fit into the time left is skipped by
+# of contrib/packaging/release.sh, beside each other, and no network. A part that does not fit into the time left is skipped by
 # name.
 #
 #   LAUNCHER=./launcher bash .ci/many-cores.sh [FOLDER]     default: target/many-cores
 #   BUDGET=540 PARTS="levels memory" bash .ci/many-cores.sh
-#   PLANTED_PROGRAM=./planted PARTS=planted bash .ci/many-cores.sh       planted costs (.ci/planted.sh), with the program of launcher/planted
+#   PLANTED_PROGRAM=./planted PARTS=planted bash .ci/many-cores.sh       planted costs (.ci/planted.sh), with the program of proofs/planted
 set -euo pipefail
 launcher=$(realpath "${LAUNCHER:-target/release/launcher}") out=${1:-target/many-cores} budget=${BUDGET:-540}
 parts=${PARTS:-levels disturb contain number memory park native binary shared seeds planted} planted=${PLANTED_PROGRAM:-}

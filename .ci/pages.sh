@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 launcher=${LAUNCHER:-$PWD/target/release/launcher}
 tools=$PWD/target/pages
-axe=$PWD/referees/pages/axe.cjs
+axe=$PWD/proofs/referees/pages/axe.cjs
 mkdir -p "$tools"
 if [ ! -d "$tools/node_modules/puppeteer-core" ]; then
   npm install --silent --no-audit --no-fund --prefix "$tools" vnu-jar@26.9.27 axe-core@4.14.1 puppeteer-core >"$tools/npm.log" 2>&1 \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A planted disturbance of the engine that `launcher disturb` must find at every level, and faults
-# that sleep, which it must not call disturbing. A neighbor (launcher/planted/src/bin/neighbor.rs)
+# that sleep, which it must not call disturbing. A neighbor (proofs/planted/src/bin/neighbor.rs)
 # works for 20 µs on the engine's core every 10 ms, in those runs only whose strategy has a certain
 # fault; the fault itself does next to nothing. Without the neighbor the same fault is one that
 # sleeps, and so is each A/A row. Prints how many of each are called what.

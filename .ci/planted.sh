@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Planted costs that bills must find: bills of the planted launcher (launcher/planted), whose
+# Planted costs that bills must find: bills of the planted launcher (proofs/planted), whose
 # strategies spend some nanoseconds more at the level `process`. Prints how many bills find each,
 # and how many A/A rows claim a difference. Exit code 1 if 50 ns are found in fewer than 9 of 10,
 # 200 ns not always, or more than 5 of 100 A/A rows claim one.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What `compare` can see: comparisons of spsc-mux with slow-mux (examples/own-strategy), which is the same with 50 ns more in the
+# What `compare` can see: comparisons of spsc-mux with slow-mux (contrib/examples/own-strategy), which is the same with 50 ns more in the
 # push of an order, and of spsc-mux with itself, in turn; one line each, then how many claim a difference of rt_venue at p50.
 # Wanted on a quiet machine with 2 cores: the 50 ns in at least 9 of 10, none out of nothing in more than 1 of 20. Exit code 1
 # if not. `--quick`: one of each with two pairs and the program that the tests have built. Two pairs are too few for a claim, and

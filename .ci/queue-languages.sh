@@ -24,12 +24,12 @@ crash() {
   echo "$language: lost, doubled and torn messages are found"
 }
 
-export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/bindings/queue/python BULKHEAD_QUEUE_LIBRARY=$library
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/contrib/bindings/queue/python BULKHEAD_QUEUE_LIBRARY=$library
 python=target/languages/python/bin/python
 [ -x "$python" ] || python=$(command -v python3 || true)
 if [ -n "$python" ] && "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
-  "$python" -m unittest discover --quiet -s bindings/queue/python
-  crash Python "$python" bindings/queue/python/examples/crash_and_successor.py
+  "$python" -m unittest discover --quiet -s contrib/bindings/queue/python
+  crash Python "$python" contrib/bindings/queue/python/examples/crash_and_successor.py
 else
   echo "SKIPPED, THE QUEUE IN PYTHON IS NOT TESTED: no Python of 3.11 or newer"
 fi
@@ -38,7 +38,7 @@ fi
 if [ -x target/languages/java/bin/javac ]; then
   classes=target/languages/queue-java
   rm -rf "$classes"
-  target/languages/java/bin/javac -d "$classes" bindings/queue/java/src/bulkhead/queue/*.java bindings/queue/java/examples/*.java
+  target/languages/java/bin/javac -d "$classes" contrib/bindings/queue/java/src/bulkhead/queue/*.java contrib/bindings/queue/java/examples/*.java
   crash Java target/languages/java/bin/java --enable-native-access=ALL-UNNAMED -Dbulkhead.queue.library="$library" -cp "$classes" \
     CrashAndSuccessor
 else

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Strategies on another host (bridge-aeron): formatting, lints, tests, two hosts in namespaces with a network between them that delays, reorders, loses
+# Strategies on another host (contrib/bridge-aeron): formatting, lints, tests, two hosts in namespaces with a network between them that delays, reorders, loses
 # and falls apart, and one run over both. Aeron's driver is C: its build needs cmake below 4, its bindings libclang, both of which are fetched from PyPI
 # into target/remote, and libuuid's headers. Where they cannot be had that is said loudly and nothing is tested; without root the two hosts are not.
 # Ten minutes of two cores: all of bulkhead is built once more.
@@ -29,7 +29,7 @@ if command -v gcc >/dev/null; then
   export BINDGEN_EXTRA_CLANG_ARGS="${BINDGEN_EXTRA_CLANG_ARGS:-} -I$(gcc -print-file-name=include)"
 fi
 
-cd bridge-aeron
+cd contrib/bridge-aeron
 cargo fmt --check
 cargo clippy --quiet --locked --all-targets -- -D warnings
 cargo test --quiet --locked --lib --test loopback

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Replays CppTrader's cases, exchange-core's feature files and a NASDAQ hour of LOBSTER through the
-# exchange (referees/scenarios): books, trades and open orders are those that their authors expect,
+# exchange (proofs/referees/scenarios): books, trades and open orders are those that their authors expect,
 # or that NASDAQ recorded. Each replay must find a broken exchange. Seconds.
 #
 #   EXCHANGE_CORE=CHECKOUT LOBSTER=FILE .ci/scenarios.sh
@@ -9,7 +9,7 @@
 # crates/wingfoil/examples/core/order_book/data/aapl.csv of wingfoil-io/wingfoil 9d712a8, whose
 # counts are checked too. Reports loudly that it skips what is not set.
 set -euo pipefail
-cd "$(dirname "$0")/../referees"
+cd "$(dirname "$0")/../proofs/referees"
 files=()
 if [ -n "${EXCHANGE_CORE:-}" ]; then
   files+=("$EXCHANGE_CORE"/src/test/resources/exchange/core2/tests/features/{basic,risk}.feature)

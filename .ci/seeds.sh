@@ -39,7 +39,7 @@ result() {
   fi
   case "$*" in *RESULT*) ;; *) cp "$runs/$name.out" "$out/$name.json" ;; esac
   words=${words//RESULT/FILE}
-  case $words in *dispatch-bench*) words="THEIRS=… FIFTH=… bash referees/dispatch-bench/run.sh" ;; esac
+  case $words in *dispatch-bench*) words="THEIRS=… FIFTH=… bash proofs/referees/dispatch-bench/run.sh" ;; esac
   { echo "$machine"; tail -n +2 "$list" | grep -v "^$name	" || true; printf '%s\t%s\t%s\t%s\n' "$name" $((SECONDS - began)) "$commit" "$words"; } >"$list.new"
   mv "$list.new" "$list"
 }
@@ -55,9 +55,9 @@ fi
 # shellcheck disable=SC2086
 {
   result sweep "$launcher" sweep --preset seed $load --technique $techniques --isolation thread --repeats 3 --json --out "$runs"
-  # Their own program; needs the programs of referees/dispatch-bench/run.sh.
+  # Their own program; needs the programs of proofs/referees/dispatch-bench/run.sh.
   if [ -n "${THEIRS:-}" ]; then
-    OUT=$runs/dispatch LAUNCHER=$launcher result $dispatch bash -c "bash referees/dispatch-bench/run.sh >&2 && cat $runs/dispatch/dispatch-bench.json"
+    OUT=$runs/dispatch LAUNCHER=$launcher result $dispatch bash -c "bash proofs/referees/dispatch-bench/run.sh >&2 && cat $runs/dispatch/dispatch-bench.json"
   fi
   result board "$launcher" board --preset seed --json --out "$runs"
   result pin "$launcher" sweep --preset seed $load --technique spsc-mux --isolation thread --work 0ns --pin on,off --repeats 4 --json --out "$runs"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Other people's transports in real runs (referees/transports): formatting, lints, tests, and a bill with bulkhead's own. Their bindings are made
+# Other people's transports in real runs (proofs/referees/transports): formatting, lints, tests, and a bill with bulkhead's own. Their bindings are made
 # by bindgen, which needs libclang, and Aeron is built by CMake 3: where LIBCLANG_PATH does not name the one, or there is none of the other, both are
 # fetched from PyPI into target/transports; where they cannot be had, that is said loudly and nothing is tested. Some minutes of two cores: all of
 # bulkhead is built once more, with their dependencies.
@@ -31,7 +31,7 @@ features=aeron,iceoryx2
 # Their launcher calls the program of the experiments that is in PATH.
 cargo build --quiet --release -p launcher -p experiments
 export PATH="$PWD/target/release:$PATH"
-cd referees/transports
+cd proofs/referees/transports
 cargo fmt --check
 cargo clippy --quiet --locked --all-targets -- -D warnings
 # Each alone, and all together.

@@ -2,7 +2,7 @@
 # The bill by language: the same strategy in Rust, C, C++, Java and Python, each a process of its own at one engine, in one run; the report's
 # tables by strategy are the bill. Builds what it needs; a language whose runtime is missing is left out, and said.
 #
-#   bindings/bill.sh [--every NANOSECONDS] [--orders N] [--pauses ORDERS] [--debug] [--dry-run] [flags of launcher run]
+#   contrib/bindings/bill.sh [--every NANOSECONDS] [--orders N] [--pauses ORDERS] [--debug] [--dry-run] [flags of launcher run]
 #
 # An order of each is due every 100,000 ns (10,000/s), so that how late it is sent (slip) means the same in each language; --every 0: as soon as
 # the one before is answered. --pauses: the garbage collectors of Java and Python are forced every so many orders; left out, never.
@@ -29,11 +29,11 @@ for what in "-p experiments" "-p bindings" "-p bindings --example strategy"; do
 done
 cp $built/examples/strategy $made/bill/strategy-rust
 programs=("$made/bill/strategy-rust $every")
-link=(-I bindings/include -L $built -lbulkhead "-Wl,-rpath,$PWD/$built")
+link=(-I contrib/bindings/include -L $built -lbulkhead "-Wl,-rpath,$PWD/$built")
 for compiled in "c cc -std=c11" "cpp c++ -std=c++17"; do
   read -r ending compiler standard <<<"$compiled"
   if command -v "$compiler" >/dev/null; then
-    "$compiler" "$standard" -O2 bindings/examples/$ending/strategy.$ending "${link[@]}" -o $made/bill/strategy-$ending
+    "$compiler" "$standard" -O2 contrib/bindings/examples/$ending/strategy.$ending "${link[@]}" -o $made/bill/strategy-$ending
     programs+=("$made/bill/strategy-$ending $every")
   else
     echo "no $compiler: without that language" >&2
@@ -42,14 +42,14 @@ done
 { [ $made/python/installed -nt $built/libbulkhead.so ] && [ -x $made/java/bin/java ]; } || bash .ci/languages.sh >&2
 if [ -x $made/java/bin/java ]; then
   rm -rf $made/bill/classes
-  $made/java/bin/javac -d $made/bill/classes bindings/java/src/bulkhead/*.java bindings/java/examples/Strategy.java
+  $made/java/bin/javac -d $made/bill/classes contrib/bindings/java/src/bulkhead/*.java contrib/bindings/java/examples/Strategy.java
   flags="-Xmx64m -XX:+UseSerialGC --enable-native-access=ALL-UNNAMED -Dbulkhead.library=$PWD/$built/libbulkhead.so"
   programs+=("$made/java/bin/java $flags -cp $made/bill/classes Strategy $every $pauses")
 else
   echo "no Java: without that language" >&2
 fi
 if [ -e $made/python/installed ]; then
-  programs+=("$made/python/bin/python bindings/python/examples/strategy.py $every $pauses")
+  programs+=("$made/python/bin/python contrib/bindings/python/examples/strategy.py $every $pauses")
 else
   echo "no Python: without that language" >&2
 fi

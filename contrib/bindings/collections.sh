@@ -2,9 +2,9 @@
 # What a collector of garbage in one strategy does to the others: strategy-1 of three is the example in Python or Java, which collects every
 # so many orders over 200,000 objects, or never, in turn; the others are the example in Rust. The figures are the others' alone.
 #
-#   bindings/collections.sh python|java [--every NANOSECONDS] [--orders N] [--pauses ORDERS] [flags of launcher compare]
+#   contrib/bindings/collections.sh python|java [--every NANOSECONDS] [--orders N] [--pauses ORDERS] [flags of launcher compare]
 #
-# Needs what bindings/bill.sh needs; builds it.
+# Needs what contrib/bindings/bill.sh needs; builds it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 language=${1:?collections.sh python|java [flags]}
@@ -19,10 +19,10 @@ while [ $# -gt 0 ]; do
   esac
 done
 # Builds the programs of all languages, and what runs them.
-bash bindings/bill.sh --dry-run >/dev/null
+bash contrib/bindings/bill.sh --dry-run >/dev/null
 made=target/languages
 case $language in
-  python) program="$PWD/$made/python/bin/python $PWD/bindings/python/examples/strategy.py" ;;
+  python) program="$PWD/$made/python/bin/python $PWD/contrib/bindings/python/examples/strategy.py" ;;
   java) program="$PWD/$made/java/bin/java -Xmx64m -XX:+UseSerialGC --enable-native-access=ALL-UNNAMED -Dbulkhead.library=$PWD/target/release/libbulkhead.so -cp $PWD/$made/bill/classes Strategy" ;;
   *) echo "collections.sh python|java" >&2; exit 2 ;;
 esac

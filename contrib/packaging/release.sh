@@ -2,7 +2,7 @@
 # Makes a release archive: static programs that run on any Linux of this architecture, with its
 # shell completions and man pages, and a checksum beside it.
 #
-#   packaging/release.sh [FOLDER]     default: target/release-archive
+#   contrib/packaging/release.sh [FOLDER]     default: target/release-archive
 #
 # The same commit gives the same bytes: paths of this machine are replaced, the archive is sorted
 # and has the time of the commit. Needs rustup, tar and gzip.

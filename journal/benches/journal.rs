@@ -1,5 +1,5 @@
 //! The cost of the journal: `cargo bench -p bulkhead-journal [DIR]`. DIR is on the disk to be
-//! measured; `target` by default. `referees/journals` compares other crates.
+//! measured; `target` by default. `proofs/referees/journals` compares other crates.
 
 mod rows;
 

@@ -52,7 +52,7 @@ fn package_with_other_features_is_found() {
 fn pages_build_bindings_together_with_launcher() {
     let alone = |text: &str| text.contains("cargo build --release -p bindings");
     let mut pages = files(&root().join("docs"), "md");
-    pages.extend(files(&root().join("bindings"), "md"));
+    pages.extend(files(&root().join("contrib/bindings"), "md"));
     let wrong: Vec<_> =
         pages.iter().filter(|page| std::fs::read_to_string(page).is_ok_and(|text| alone(&text))).collect();
     assert!(

@@ -56,7 +56,8 @@ fn every_page_is_in_the_table_of_contents() {
 #[test]
 fn program_on_languages_page_is_example() {
     let page = fs::read_to_string(root().join("docs/src/languages.md")).expect("a page");
-    let example = fs::read_to_string(root().join("bindings/examples/cpp/first.cpp")).expect("an example");
+    let example =
+        fs::read_to_string(root().join("contrib/bindings/examples/cpp/first.cpp")).expect("an example");
     let (_, program) = example.split_once('\n').expect("a comment, then the program");
     let shown = |program: &str| page.contains(&format!("```cpp\n{program}```\n"));
     assert!(shown(program) && !shown(&program.replace("open = 1", "open = 2")), "copy first.cpp to the page");

@@ -1,6 +1,6 @@
 /* bulkhead: the interface for strategies in any language. The guide is docs/src/languages.md.
  *
- * Made of bindings/src by bindings/tests/header.rs: change it there. */
+ * Made of contrib/bindings/src by contrib/bindings/tests/header.rs: change it there. */
 
 #ifndef BULKHEAD_H
 #define BULKHEAD_H

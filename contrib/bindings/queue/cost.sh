@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a push and a pop cost from C and from C++ over Rust: `bindings/queue/cost.sh [--quick] [--instructions]`.
+# What a push and a pop cost from C and from C++ over Rust: `contrib/bindings/queue/cost.sh [--quick] [--instructions]`.
 # Instructions on one thread (valgrind's callgrind, where it is there), and nanoseconds of alternated runs of 20,000 messages, 150 for
 # each language and size: the fastest one and the median, on one thread and between two. On quiet cores. --quick: 20 runs, to check
 # the script. --instructions: only those.
@@ -37,10 +37,10 @@ summary() {
 }
 
 for words in 1 3 7 125; do
-  flags=(-O2 -Wall -Wextra -Werror "-DWORDS=$words" -I bindings/queue/include)
+  flags=(-O2 -Wall -Wextra -Werror "-DWORDS=$words" -I contrib/bindings/queue/include)
   link=("$folder/libbulkhead_queue.so.1" "-Wl,-rpath,\$ORIGIN" -lpthread)
-  cc -std=c11 "${flags[@]}" bindings/queue/examples/cost/cost.c -o "$folder/C-$words" "${link[@]}"
-  c++ -std=c++17 "${flags[@]}" bindings/queue/examples/cost/cost.cpp -o "$folder/C++-$words" "${link[@]}"
+  cc -std=c11 "${flags[@]}" contrib/bindings/queue/examples/cost/cost.c -o "$folder/C-$words" "${link[@]}"
+  c++ -std=c++17 "${flags[@]}" contrib/bindings/queue/examples/cost/cost.cpp -o "$folder/C++-$words" "${link[@]}"
   echo "push and pop of a message of $((8 * words)) bytes"
   if command -v valgrind >/dev/null; then
     for language in "${languages[@]}"; do

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the queue for C and C++: `bindings/queue/install.sh PREFIX [LIBRARIES]`. Headers to PREFIX/include, the shared and
+# Installs the queue for C and C++: `contrib/bindings/queue/install.sh PREFIX [LIBRARIES]`. Headers to PREFIX/include, the shared and
 # the static library to PREFIX/lib, and bulkhead-queue.pc to PREFIX/lib/pkgconfig. DESTDIR is put before PREFIX, for packages.
 # LIBRARIES is the folder of built libraries; without it they are built in release.
 set -eu
@@ -17,9 +17,9 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 major=1
 to=${DESTDIR:-}$prefix
 mkdir -p "$to/include" "$to/lib/pkgconfig"
-cp bindings/queue/include/bulkhead_queue.h bindings/queue/include/bulkhead_queue.hpp "$to/include/"
+cp contrib/bindings/queue/include/bulkhead_queue.h contrib/bindings/queue/include/bulkhead_queue.hpp "$to/include/"
 cp "$libraries/libbulkhead_queue.a" "$to/lib/"
 cp "$libraries/libbulkhead_queue.so" "$to/lib/libbulkhead_queue.so.$major"
 ln -sf "libbulkhead_queue.so.$major" "$to/lib/libbulkhead_queue.so"
-sed "s|@PREFIX@|$prefix|; s|@VERSION@|$version|" bindings/queue/bulkhead-queue.pc.in >"$to/lib/pkgconfig/bulkhead-queue.pc"
+sed "s|@PREFIX@|$prefix|; s|@VERSION@|$version|" contrib/bindings/queue/bulkhead-queue.pc.in >"$to/lib/pkgconfig/bulkhead-queue.pc"
 echo "bulkhead-queue $version is in $to"

@@ -57,7 +57,7 @@ pub fn bridge() -> Result<PathBuf, UsageError> {
     beside_launcher(BRIDGE).ok_or_else(|| {
         UsageError(format!(
             "there is no {BRIDGE} beside the launcher or in PATH, which carries orders between hosts.\n\
-             Build it: cd bridge-aeron && cargo build --release, and copy it there (docs/src/remote.md says what the build needs)"
+             Build it: cd contrib/bridge-aeron && cargo build --release, and copy it there (docs/src/remote.md says what the build needs)"
         ))
     })
 }

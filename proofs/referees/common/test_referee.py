@@ -1,4 +1,4 @@
-"""Tests of what the referees share: `python3 -m unittest discover referees/common`."""
+"""Tests of what the referees share: `python3 -m unittest discover proofs/referees/common`."""
 
 import unittest
 

@@ -105,7 +105,7 @@ Push and pop are interrupted at every instruction, or at 180 at equal distances 
 Rows with fewer trials are samples: their trials hang, or their runtime is slow. Create, attach and detach are
 interrupted after each change of shared memory and around each system call (at most 30 of each), and at 15 instructions between. Hostile
 words are the first 64 of each mapping and 150 others. Where a process reports an error that its documentation answers with another
-attachment, the trial does so. An experiment ends after 60 answers that did not come within a second. `referees/crash/README.md` has the commands, and
+attachment, the trial does so. An experiment ends after 60 answers that did not come within a second. `proofs/referees/crash/README.md` has the commands, and
 rings with planted faults that the trials have to find.
 """
 

@@ -3,7 +3,7 @@
 # its fifth technique; then ours: the same techniques, rate, window, venue delay and work, pinned, in
 # turn. Prints a table for each amount of work and writes dispatch-bench.json. At most six minutes.
 #
-#   THEIRS=./theirs FIFTH=./fifth [LAUNCHER=./launcher] bash referees/dispatch-bench/run.sh
+#   THEIRS=./theirs FIFTH=./fifth [LAUNCHER=./launcher] bash proofs/referees/dispatch-bench/run.sh
 #
 # THEIRS is their program at fa12728, FIFTH the same with what insert.sh adds (may be missing); LAUNCHER is target/release/launcher unless named.
 # OUT (target/dispatch-bench), ROUNDS (3), WORKS (ns), STRATEGIES, VENUES, RATE (orders/s of a

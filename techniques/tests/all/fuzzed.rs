@@ -1,4 +1,4 @@
-//! Runs the bodies of the fuzz targets (`techniques/fuzz`) with random bytes, briefly in every test
+//! Runs the bodies of the fuzz targets (`proofs/fuzz/techniques`) with random bytes, briefly in every test
 //! run.
 
 #[path = "../../../proofs/fuzz/techniques/bodies/mod.rs"]

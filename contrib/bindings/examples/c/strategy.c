@@ -2,7 +2,7 @@
  * now and then. It buys while it holds nothing, then sells what it holds, and keeps its own account of what it was told. With a number as
  * its argument an order is due every so many nanoseconds, and none rests. The same strategy stands beside it in other languages.
  *
- *   cc -std=c11 -O2 strategy.c -I bindings/include -L target/release -lbulkhead -o strategy
+ *   cc -std=c11 -O2 strategy.c -I contrib/bindings/include -L target/release -lbulkhead -o strategy
  *   launcher run --strategy player,exec:./strategy --strategies 2 --venue book --venues 1
  *
  * What it prints in the end is in strategy-N.stderr in the run's folder.

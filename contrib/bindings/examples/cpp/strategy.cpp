@@ -1,7 +1,7 @@
 /* The strategy of examples/c/strategy.c in C++: one order at a time at the touch of venue 0, some of which rest for a moment. Keeps its own
  * account. With a number as its argument an order is due every so many nanoseconds, and none rests.
  *
- *   c++ -std=c++17 -O2 strategy.cpp -I bindings/include -L target/release -lbulkhead -o strategy
+ *   c++ -std=c++17 -O2 strategy.cpp -I contrib/bindings/include -L target/release -lbulkhead -o strategy
  *   launcher run --strategy player,exec:./strategy --strategies 2 --venue book --venues 1
  */
 #include "bulkhead.hpp"

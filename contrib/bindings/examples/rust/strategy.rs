@@ -1,6 +1,6 @@
 //! The strategy of `examples/c/strategy.c` in Rust, as its own program, with which the other
 //! languages are compared. A strategy in Rust that is to run inside of bulkhead's own executable
-//! implements the trait instead: see `examples/own-strategy`.
+//! implements the trait instead: see `contrib/examples/own-strategy`.
 //!
 //!     cargo build --release -p launcher -p bindings --example strategy
 //!     launcher run --strategy player,exec:target/release/examples/strategy --strategies 2 \

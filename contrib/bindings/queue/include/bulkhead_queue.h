@@ -2,9 +2,9 @@
  *
  * Every function that returns int32_t returns 0 or more on success and a negative code otherwise;
  * bhq_error_text has its text. A handle is used by one thread at a time. The guide is
- * bindings/queue/README.md.
+ * contrib/bindings/queue/README.md.
  *
- * Made of bindings/queue/src by bindings/queue/tests/header.rs: change it there. */
+ * Made of contrib/bindings/queue/src by contrib/bindings/queue/tests/header.rs: change it there. */
 
 #ifndef BULKHEAD_QUEUE_H
 #define BULKHEAD_QUEUE_H

@@ -14,7 +14,7 @@ import java.lang.foreign.MemorySegment;
 /**
  * What is handed over, field by field, and the codes: the structures of bulkhead.h as views of memory.
  *
- * <p>Made of bindings/src by bindings/tests/generated: change it there. Numbers of 64 bits that have no sign are longs here: none that a run
+ * <p>Made of contrib/bindings/src by contrib/bindings/tests/generated: change it there. Numbers of 64 bits that have no sign are longs here: none that a run
  * can have is as large.
  */
 public final class Layout {

@@ -91,7 +91,7 @@ fn segments(text: &mut String) {
 }
 
 fn functions(text: &mut String, interface: &Interface) {
-    text.push_str("\n## The functions\n\nAll of the thread that has attached. What is behind the name of each is in `bindings/include/bulkhead.h`.\n");
+    text.push_str("\n## The functions\n\nAll of the thread that has attached. What is behind the name of each is in `contrib/bindings/include/bulkhead.h`.\n");
     let rows = interface.functions.iter().map(|function| {
         vec![format!("`{}({})`", function.name, function.arguments.join(", ")), cell(&function.doc)]
     });

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 const HEAD: &str = "\"\"\"What is handed over, field by field, and the codes: the structures of ``bulkhead.h`` as data types of NumPy's.
 
-Made of bindings/src by bindings/tests/generated: change it there.
+Made of contrib/bindings/src by contrib/bindings/tests/generated: change it there.
 \"\"\"
 
 from typing import Any, Final

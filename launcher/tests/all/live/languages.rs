@@ -43,7 +43,7 @@ fn python(script: &str) -> Option<String> {
     Some(format!("exec:{} {}", python.display(), bindings().join("python").join(script).display()))
 }
 
-/// Java, with everything in bindings/java compiled.
+/// Java, with everything in contrib/bindings/java compiled.
 struct Java {
     java: PathBuf,
     classes: PathBuf,

@@ -1,4 +1,4 @@
-//! Strategies that are C and C++ programs, built here against the library in `bindings`. They trade
+//! Strategies that are C and C++ programs, built here against the library in `contrib/bindings`. They trade
 //! and are supervised, and their faults are contained like those of built-in strategies.
 
 use crate::common::{
@@ -19,7 +19,7 @@ pub(super) fn libraries() -> PathBuf {
     folder
 }
 
-/// A folder with a program built from a source file in `bindings`, for use as a `--strategy`.
+/// A folder with a program built from a source file in `contrib/bindings`, for use as a `--strategy`.
 pub struct Program {
     folder: TempDir,
 }

@@ -1,5 +1,5 @@
 //! Strategies that are threads of the engine's process: one that hangs is fenced and abandoned, and
-//! what ends the process ends the run. Panics are in `examples/own-strategy/tests/broken`.
+//! what ends the process ends the run. Panics are in `contrib/examples/own-strategy/tests/broken`.
 
 use crate::common::{Launcher, assert_nothing_left, document, list, number, string};
 use serde_json::Value;

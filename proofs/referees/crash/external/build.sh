@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the C++ programs of the crash table: build.sh OUT [PREFIX VERSION]. OUT is
-# referees/target/crash-peers unless CRASH_TABLE_PEERS names another folder for the trials. PREFIX is
+# proofs/referees/target/crash-peers unless CRASH_TABLE_PEERS names another folder for the trials. PREFIX is
 # where cpp-ipc of that version is installed: include/libipc and lib/libipc.a.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

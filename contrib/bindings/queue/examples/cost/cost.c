@@ -1,4 +1,4 @@
-/* The cost of a push and a pop through bulkhead_queue.h: see bindings/queue/cost.sh.
+/* The cost of a push and a pop through bulkhead_queue.h: see contrib/bindings/queue/cost.sh.
  *
  *   cost MESSAGES     prints nanoseconds of a push and a pop: on one thread, and between two */
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-/* The cost of a push and a pop through bulkhead_queue.hpp: see bindings/queue/cost.sh and cost.c. */
+/* The cost of a push and a pop through bulkhead_queue.hpp: see contrib/bindings/queue/cost.sh and cost.c. */
 #include <bulkhead_queue.hpp>
 
 #include <cstdio>

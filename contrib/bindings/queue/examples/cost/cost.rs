@@ -1,4 +1,4 @@
-//! The cost of a push and a pop from Rust: see bindings/queue/cost.sh and cost.c.
+//! The cost of a push and a pop from Rust: see contrib/bindings/queue/cost.sh and cost.c.
 //! `cost MESSAGES WORDS`.
 
 use shm::queue::{self, Receiver, Sender};
