@@ -5,7 +5,8 @@ use crate::venue::{CancelSweep, Reports, Venue, VenueContext, VenueInfo};
 use protocol::wire::{Message, Operation, Order, OrderId, OrderStatus, Report};
 
 /// The behavior of a simulated venue that reports once on each order, after a delay. Its methods
-/// run on the gateway's thread and must not block. `contrib/examples/own-strategy/src/shallow.rs` is one.
+/// run on the gateway's thread and must not block. `contrib/examples/own-strategy/src/shallow.rs`
+/// is one.
 pub trait DelayModel: Send {
     /// Returns the delay of an order at the venue, in nanoseconds from its arrival. Default: the
     /// order's own delay.

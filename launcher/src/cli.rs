@@ -8,9 +8,9 @@
 mod run_help;
 mod suggestion;
 
-use crate::commands::simulate::SimulateFlags;
 use crate::exports::ExportFlags;
 use crate::saved_results::{DeleteFlags, ListFlags};
+use crate::simulate::SimulateFlags;
 use crate::watch::WatchFlags;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use planner::command_line;

@@ -13,6 +13,7 @@ mod harness;
 mod operator;
 mod runtime;
 mod saved_results;
+mod simulate;
 mod watch;
 
 pub use catalog::run_id::RunId;

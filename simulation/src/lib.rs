@@ -27,6 +27,7 @@
 //! | [`broken`] | rings and logs with defects that the judge must detect | |
 //!
 //! The same seed and technique give the same run, to the last stamp, on every machine.
+#![forbid(unsafe_code)]
 
 pub mod broken;
 mod bursts;

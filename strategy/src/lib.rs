@@ -5,8 +5,8 @@
 //! [`StrategyAgent`] around it does, and is the same whether the strategy is a thread of the engine
 //! or a process of its own.
 //!
-//! `docs/src/adding/strategy.md` is a guide, `contrib/examples/own-strategy/src/quoter.rs` a strategy with
-//! its test.
+//! `docs/src/adding/strategy.md` is a guide, `contrib/examples/own-strategy/src/quoter.rs` a
+//! strategy with its test.
 #![forbid(unsafe_code)]
 
 mod agent;

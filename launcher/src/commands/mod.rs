@@ -13,12 +13,11 @@ mod pages;
 mod replace;
 mod report;
 mod run;
-pub mod simulate;
 
 use crate::cli::{self, Cli, Command, JoinFlags};
 use crate::experiments;
 use crate::runtime::{benchmark, container, reaper};
-use crate::{exports, saved_results, watch};
+use crate::{exports, saved_results, simulate, watch};
 use anyhow::{Context, Result};
 use planner::command_line;
 use planner::config::program;

@@ -1,5 +1,5 @@
-//! Runs the bodies of the fuzz targets (`proofs/fuzz/techniques`) with random bytes, briefly in every test
-//! run.
+//! Runs the bodies of the fuzz targets (`proofs/fuzz/techniques`) with random bytes, briefly in
+//! every test run.
 
 #[path = "../../../proofs/fuzz/techniques/bodies/mod.rs"]
 mod bodies;

@@ -1,5 +1,5 @@
-//! Strategies that are C and C++ programs, built here against the library in `contrib/bindings`. They trade
-//! and are supervised, and their faults are contained like those of built-in strategies.
+//! Strategies that are C and C++ programs, built here against the library in `contrib/bindings`.
+//! They trade and are supervised, and their faults are contained like those of built-in strategies.
 
 use crate::common::{
     CommandResult, Launcher, Running, assert_no_allocations, concurrently, list, output_of, proc, processes,
@@ -19,7 +19,8 @@ pub(super) fn libraries() -> PathBuf {
     folder
 }
 
-/// A folder with a program built from a source file in `contrib/bindings`, for use as a `--strategy`.
+/// A folder with a program built from a source file in `contrib/bindings`, for use as a
+/// `--strategy`.
 pub struct Program {
     folder: TempDir,
 }
