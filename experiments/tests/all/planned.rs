@@ -2,7 +2,7 @@
 //! middle, and gathered.
 
 use crate::common::{
-    CommandResult, Running, command, document, entries, launcher_of_experiment, output, output_of, wait_until,
+    CommandResult, Running, busy_maker, command, document, entries, output, output_of, wait_until,
 };
 use std::path::Path;
 use std::process::Command;
@@ -72,7 +72,7 @@ fn killed_sweep_worker_is_replaced() {
     let pid = running.pid();
     let results = || std::fs::read_dir(folder.join("runs")).into_iter().flatten().count();
     wait_until("a run is made", || results() == 1);
-    wait_until("another is in the making", || launcher_of_experiment(pid).is_some());
+    wait_until("another is in the making", || busy_maker(pid).is_some());
     running.kill();
     running.end();
     assert_eq!(results(), 1, "in the middle");

@@ -1,8 +1,8 @@
 //! Live sweeps, comparisons and bills: counts, structure and verdicts, never a latency.
 
 use crate::common::{
-    CommandResult, Running, assert_nothing_left, command, document, entries, launcher_of_experiment, list,
-    number, output, signal, string, wait_until,
+    CommandResult, Running, assert_nothing_left, busy_maker, command, document, entries, list, number,
+    output, signal, string, wait_until,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ fn killed(out: &TempDir, name: &str, experiment: &str, finished: usize) -> (Path
     wait_until("runs are finished", || measured() >= finished);
     let mut launcher = None;
     wait_until("another one runs", || {
-        launcher = launcher_of_experiment(running.pid());
+        launcher = busy_maker(running.pid());
         launcher.is_some()
     });
     signal(running.pid(), name);

@@ -421,11 +421,20 @@ pub fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Returns the processes that make runs of a benchmark for a launcher.
-pub fn makers(launcher: u32) -> Vec<u32> {
-    let is_maker =
-        |pid: &u32| proc(*pid, "cmdline").ends_with("\0benchmark\0") && parent(*pid) == Some(launcher);
+/// Returns the launchers that make runs for an experiment: `launcher run` and
+/// `launcher benchmark`.
+pub fn makers(experiment: u32) -> Vec<u32> {
+    let is_maker = |pid: &u32| {
+        let line = proc(*pid, "cmdline");
+        (line.ends_with("\0benchmark\0") || line.contains("\0run\0--quiet\0"))
+            && parent(*pid) == Some(experiment)
+    };
     processes().filter(is_maker).collect()
+}
+
+/// Returns the launcher that makes a run for an experiment just now, once its roles run.
+pub fn busy_maker(experiment: u32) -> Option<u32> {
+    makers(experiment).into_iter().find(|maker| run_processes(*maker).len() > 1)
 }
 
 /// Returns pid and command line of each process in the launcher's run. A run's id ends with the
@@ -444,13 +453,6 @@ pub fn run_processes(launcher: u32) -> Vec<(u32, String)> {
         }
     }
     found
-}
-
-/// Returns the launcher with which an experiment makes a run just now, once its roles run.
-pub fn launcher_of_experiment(experiment: u32) -> Option<u32> {
-    let is_its =
-        |pid: &u32| parent(*pid) == Some(experiment) && proc(*pid, "cmdline").contains("run\0--quiet");
-    processes().find(|pid| is_its(pid) && run_processes(*pid).len() > 1)
 }
 
 /// Returns the newest process of a role in the launcher's run, except one pid.

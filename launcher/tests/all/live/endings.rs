@@ -40,7 +40,9 @@ fn interrupted_experiment_waits_for_no_report() {
         let stop = "--fault stop:strategy-1@100ms --on-death restart";
         let line = format!("{experiment} {load} {stop} --out {}", out.path().display());
         let running = Running::spawn(&mut command(&line));
-        let victim = wait_for("strategy 1 runs", || newest_process(running.pid(), "strategy-1", 0));
+        let victim = wait_for("strategy 1 runs", || {
+            makers(running.pid()).into_iter().find_map(|maker| newest_process(maker, "strategy-1", 0))
+        });
         wait_for("it is stopped", || proc(victim, "stat").contains(") T ").then_some(()));
         assert_eq!(ends_within(AT_ONCE, running, name), Some(code), "{experiment}");
         let folder = entries(out.path()).remove(0);
