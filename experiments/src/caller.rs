@@ -1,11 +1,11 @@
 //! The launcher that called this program: its executable, which makes the runs, its build, and what
 //! it has registered.
 
-use clap::Args;
 use nix::unistd::close;
 use planner::config::UsageError;
 use planner::config::components::OwnComponents;
 use record::screen::program;
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, IntoRawFd};
 use std::os::unix::process::CommandExt;
@@ -13,18 +13,38 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What the launcher tells of itself.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
+/// What the launcher tells of itself, in the first words of the command line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// Descriptor of the launcher's executable
-    #[arg(long, hide = true)]
-    pub launcher: Option<i32>,
-    /// The launcher's commit
-    #[arg(long, hide = true, default_value = "")]
-    pub build: String,
-    /// What the launcher has registered, as JSON
-    #[arg(long, hide = true, default_value = "")]
-    pub components: String,
+    /// Descriptor of the launcher's executable.
+    launcher: Option<i32>,
+    /// The launcher's commit.
+    build: String,
+    /// What the launcher has registered, as JSON.
+    components: String,
+}
+
+impl Caller {
+    /// Takes the words about the launcher out of a command line.
+    pub fn take(words: impl IntoIterator<Item = OsString>) -> (Self, Vec<OsString>) {
+        let (mut caller, mut rest) = (Self::default(), Vec::new());
+        let mut words = words.into_iter();
+        rest.extend(words.next());
+        for word in &mut words {
+            let told = word.to_str().and_then(|word| word.split_once('='));
+            match told {
+                Some(("--launcher", number)) => caller.launcher = number.parse().ok(),
+                Some(("--build", commit)) => caller.build = commit.into(),
+                Some(("--components", json)) => caller.components = json.into(),
+                _ => {
+                    rest.push(word);
+                    break;
+                }
+            }
+        }
+        rest.extend(words);
+        (caller, rest)
+    }
 }
 
 /// The launcher's executable, through a descriptor: the same one even if its file was replaced
@@ -76,4 +96,19 @@ pub(crate) fn launcher() -> Command {
 /// Returns the path of the launcher that makes the runs.
 pub(crate) fn executable() -> std::io::Result<PathBuf> {
     LAUNCHER.get().map_or_else(std::env::current_exe, std::fs::read_link)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_about_the_launcher_come_first() {
+        let line = ["launcher", "--launcher=7", "--build=1234abcd", "compare", "--build=x"];
+        let (caller, rest) = Caller::take(line.map(Into::into));
+        assert_eq!(caller, Caller { launcher: Some(7), build: "1234abcd".into(), ..Caller::default() });
+        assert_eq!(rest, ["launcher", "compare", "--build=x"]);
+        let (caller, rest) = Caller::take(["launcher", "compare"].map(Into::into));
+        assert_eq!((caller, rest.len()), (Caller::default(), 2));
+    }
 }

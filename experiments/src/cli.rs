@@ -2,7 +2,6 @@
 
 use crate::bill::BillFlags;
 use crate::board::BoardFlags;
-use crate::caller::Caller;
 use crate::compare::CompareFlags;
 use crate::contain::ContainFlags;
 use crate::disturb::DisturbFlags;
@@ -21,21 +20,12 @@ use std::path::PathBuf;
 #[command(name = "launcher", version, max_term_width = 80)]
 #[command(subcommand_required = true, disable_help_subcommand = true)]
 pub struct Cli {
-    /// The launcher that called.
-    #[command(flatten)]
-    pub caller: Caller,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
 }
 
 impl Cli {
-    /// Parses the process's own command line. Prints help and errors itself and then ends the
-    /// process, as clap does.
-    pub fn read() -> Self {
-        Self::read_from(std::env::args_os()).unwrap_or_else(|error| error.exit())
-    }
-
     /// Parses the words of a command line.
     ///
     /// # Errors

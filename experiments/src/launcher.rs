@@ -87,7 +87,7 @@ impl Launcher<'_> {
                 let _ = stdout.map(|mut stdout| stdout.read_to_string(&mut text));
                 *lock(&printed) = text;
             });
-            scope.spawn(|| *lock(&said) = stderr.map_or_else(String::new, |stderr| pass_on(stderr)));
+            scope.spawn(|| *lock(&said) = stderr.map_or_else(String::new, pass_on));
             self.end_with_signals(&mut child)
         })?;
         let text = |text: Mutex<String>| text.into_inner().unwrap_or_default();

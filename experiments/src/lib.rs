@@ -45,6 +45,7 @@ use ::record::screen::{self, complain};
 use analysis::experiment::{Experiment, Figures, Kind};
 use anyhow::{Context, Result};
 use busy::Load;
+use caller::Caller;
 use clap::Args;
 use cli::{Cli, Command};
 use lab::LabFlags;
@@ -73,8 +74,12 @@ pub fn main() -> ExitCode {
     }
     // Without it a truncated segment kills this process.
     let _ = sigbus::install_handler();
-    let Cli { caller, command } = Cli::read();
-    let result = caller::remember(&caller).map_err(anyhow::Error::from).and_then(|()| run(&command));
+    let (caller, words) = Caller::take(std::env::args_os());
+    // First: the launcher's own strategies, techniques and venues are values of flags.
+    let result = caller::remember(&caller).map_err(anyhow::Error::from).and_then(|()| {
+        let Cli { command } = Cli::read_from(words).unwrap_or_else(|error| error.exit());
+        run(&command)
+    });
     command_line::exit_code(result, catalog::is_result)
 }
 

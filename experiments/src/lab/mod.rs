@@ -18,7 +18,6 @@ use crate::benchmark;
 use ::record::screen::program;
 use analysis::experiment::Lab;
 use anyhow::{Context, Error, Result, bail};
-use catalog;
 use indicatif::HumanDuration;
 use planner::host::signals::Signals;
 use planner::result_folder::create_result_folder;

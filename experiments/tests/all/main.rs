@@ -5,7 +5,6 @@
 
 mod board;
 #[path = "../../../launcher/tests/all/common/mod.rs"]
-#[allow(dead_code, reason = "shared with the launcher's tests, which need the rest")]
 mod common;
 mod contain;
 mod disturb;

@@ -51,13 +51,14 @@ impl From<&Arg> for ArgDefinition {
         let takes_values = arg.get_action().takes_values();
         let values = if takes_values { arg.get_possible_values() } else { Vec::new() };
         let defaults = arg.get_default_values().iter().map(|value| value.to_string_lossy().into_owned());
+        let value_names = arg.get_value_names().into_iter().flatten().map(ToString::to_string);
         Self {
             id: arg.get_id().to_string(),
             long: arg.get_long().map(Into::into),
             short: arg.get_short(),
             help: arg.get_help().map(ToString::to_string).unwrap_or_default(),
             heading: arg.get_help_heading().map(Into::into),
-            value_names: arg.get_value_names().into_iter().flatten().map(ToString::to_string).collect(),
+            value_names: if takes_values { value_names.collect() } else { Vec::new() },
             defaults: if takes_values { defaults.collect() } else { Vec::new() },
             possible_values: values.iter().filter(|value| !value.is_hide_set()).map(value).collect(),
             takes_values,

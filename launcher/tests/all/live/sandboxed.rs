@@ -5,7 +5,7 @@
 use super::faults::{OWN_SEGMENTS, mapped};
 use crate::common::{
     CommandResult, LONG, Launcher, Running, SHORT, assert_exists, assert_no_allocations, assert_nothing_left,
-    newest_process, number, output, proc, run_processes, segments, wait_until,
+    makers, newest_process, number, output, proc, run_processes, segments, wait_until,
 };
 use std::process::{Command, Stdio};
 
@@ -43,7 +43,10 @@ fn experiments_pass_on_no_inherited_descriptors() {
         command.args(["-c", "exec 9</dev/zero; exec \"$0\" \"$@\""]).arg(run.get_program());
         command.arg(experiment).args(run.get_args().skip(1));
         let running = Running::spawn(command.stdin(Stdio::null()));
-        let strategy = || newest_process(running.pid(), "strategy-0", 0);
+        let strategy = || {
+            let launchers = makers(running.pid()).into_iter().chain([running.pid()]);
+            launchers.into_iter().find_map(|launcher| newest_process(launcher, "strategy-0", 0))
+        };
         // A sandboxed process has closed the descriptors of all segments that it attached.
         let is_confined = |pid: u32| proc(pid, "status").contains("Seccomp:\t2");
         wait_until("a strategy is in the sandbox", || strategy().is_some_and(is_confined));
