@@ -6,7 +6,7 @@
 //!                              └─ --resume ─ experiment.json     report: tables, page
 //! ```
 //!
-//! A command is a folder: its flags, which are [`ExperimentFlags`], and its `run`. What its rows
+//! A command is a folder: its flags, which are `ExperimentFlags`, and its `run`. What its rows
 //! show is the answer of its kind, in `analysis::experiment`, which `--resume` and the page use.
 //! Axes, the order of the runs, the record and its file, resuming, printing and saving are the same
 //! for all. Every repeat has a schedule seed of its own that all points share.
