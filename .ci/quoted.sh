@@ -23,7 +23,7 @@ quoted() {
     while ($text =~ /`([^`]+)`/g) {
       my $span = $1; $span =~ s/\s+/ /g;
       next unless $span =~ /^(\.\/launcher|launcher|cargo (run|bench)|BULKHEAD_\w+=1 \w+|bash \.ci|mdbook) \S/;
-      next if $span =~ /^launcher (sweep|compare|contain|disturb|inspect|report|bill|kill|revive|limits|retire|replace|add|lab|watch|list|delete|export|completions|man)$/;
+      next if $span =~ /^launcher (sweep|compare|contain|disturb|inspect|report|bill|kill|revive|limits|retire|replace|add|lab|watch|list|delete|export|completions|man|benchmark)$/;
       next if $span =~ /(?<![\w-])(?!BULKHEAD)[A-Z]{1,}[A-Z0-9_\/]*(?![\w-])/ or $span =~ /…|\.\.\./;
       print "$span\n";
     }' README.md $(find docs/src -name '*.md' ! -name seeds.md | sort) | awk '!seen[$0]++'
