@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What the launcher tells of itself, in the first words of the command line.
+/// The launcher's executable, build and components, from the first words of the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     /// Descriptor of the launcher's executable.
@@ -31,8 +31,7 @@ impl Caller {
         let mut words = words.into_iter();
         rest.extend(words.next());
         for word in &mut words {
-            let told = word.to_str().and_then(|word| word.split_once('='));
-            match told {
+            match word.to_str().and_then(|word| word.split_once('=')) {
                 Some(("--launcher", number)) => caller.launcher = number.parse().ok(),
                 Some(("--build", commit)) => caller.build = commit.into(),
                 Some(("--components", json)) => caller.components = json.into(),
@@ -110,5 +109,17 @@ mod tests {
         assert_eq!(rest, ["launcher", "compare", "--build=x"]);
         let (caller, rest) = Caller::take(["launcher", "compare"].map(Into::into));
         assert_eq!((caller, rest.len()), (Caller::default(), 2));
+    }
+
+    #[test]
+    fn only_launcher_of_same_commit_is_served() {
+        let refused = |caller: &Caller| remember(caller).unwrap_err().to_string();
+        assert!(refused(&Caller::default()).contains("begun by the launcher"));
+        let other = Caller { launcher: Some(-1), build: "0000beef".into(), ..Caller::default() };
+        let why = refused(&other);
+        assert!(why.contains("of commit 0000beef") && why.contains("-p launcher -p experiments"), "{why}");
+        assert!(why.contains(build_info::COMMIT), "{why}");
+        let same = Caller { build: build_info::COMMIT.into(), ..other };
+        assert!(refused(&same).starts_with("--launcher -1"), "its descriptor is looked at next");
     }
 }

@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Mutex;
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 use system::process;
 use verdict::summary::Summary;
@@ -73,25 +73,20 @@ impl Launcher<'_> {
         }
     }
 
-    /// Runs a command of the launcher. A termination signal ends it; what it says goes on to
-    /// standard error, except for its error.
+    /// Runs a command of the launcher. A termination signal ends it. Its standard error is passed
+    /// on, except for its error message.
     fn wait_for(&self, command: &mut Command) -> Result<Ended> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         process::die_with_starter(command);
         let mut child = command.spawn().context("cannot start the launcher")?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let (printed, said) = (Mutex::default(), Mutex::default());
-        let status = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut text = String::new();
-                let _ = stdout.map(|mut stdout| stdout.read_to_string(&mut text));
-                *lock(&printed) = text;
-            });
-            scope.spawn(|| *lock(&said) = stderr.map_or_else(String::new, pass_on));
-            self.end_with_signals(&mut child)
-        })?;
-        let text = |text: Mutex<String>| text.into_inner().unwrap_or_default();
-        Ok(Ended { status, stdout: text(printed), error: text(said) })
+        std::thread::scope(|scope| {
+            let stdout = scope.spawn(|| read_all(stdout));
+            let error = scope.spawn(|| stderr.map_or_else(String::new, pass_on));
+            let status = self.end_with_signals(&mut child)?;
+            let text = |text: ScopedJoinHandle<'_, String>| text.join().unwrap_or_default();
+            Ok(Ended { status, stdout: text(stdout), error: text(error) })
+        })
     }
 
     /// Waits for the end of a launcher, which a termination signal brings about at once.
@@ -113,14 +108,18 @@ impl Launcher<'_> {
     }
 }
 
-fn lock(text: &Mutex<String>) -> std::sync::MutexGuard<'_, String> {
-    text.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn read_all(output: Option<impl Read>) -> String {
+    let mut text = String::new();
+    // What was read before an error is kept.
+    let _ = output.map(|mut output| output.read_to_string(&mut text));
+    text
 }
 
-/// Prints what a launcher says, and returns its error, which is the last that it says.
-fn pass_on(said: impl Read) -> String {
+/// Prints the lines of a launcher's standard error up to its error message, which is the last, and
+/// returns that.
+fn pass_on(stderr: impl Read) -> String {
     let mut error: Option<String> = None;
-    for line in BufReader::new(said).split(b'\n').map_while(Result::ok) {
+    for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
         match (&mut error, line.strip_prefix("error: ")) {
             (Some(error), None) => *error = format!("{error}\n{line}"),
@@ -171,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn error_of_a_launcher_is_its_last_words() {
-        let said = "note: x\nerror: --orders 0: none\nUse more\n";
-        assert_eq!(pass_on(said.as_bytes()), "--orders 0: none\nUse more");
+    fn error_message_of_a_launcher_is_returned() {
+        let stderr = "note: x\nerror: --orders 0: none\nUse more\n";
+        assert_eq!(pass_on(stderr.as_bytes()), "--orders 0: none\nUse more");
         assert_eq!(pass_on("note: x\n".as_bytes()), "");
     }
 }

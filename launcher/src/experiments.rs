@@ -1,6 +1,6 @@
-//! Calls the program of the experiments, which lies next to the launcher, as `git` calls its own.
+//! Calls the program of the experiments in the launcher's folder, as `git` calls its own programs.
 //!
-//! It is told which executable makes the runs, so that a user's launcher with its own strategies,
+//! It receives a descriptor of the executable that makes the runs, so that a user's launcher with its own strategies,
 //! techniques and venues has every experiment.
 
 use anyhow::{Context, Result, bail};
@@ -86,13 +86,13 @@ fn ask(words: impl FnOnce(&mut Command) -> &mut Command) -> Result<Vec<u8>> {
     }
 }
 
-/// Returns the program's command, which knows the launcher by a descriptor: open until the command
-/// has started.
+/// Returns the program's command, and the launcher's executable, which it inherits: to be kept open
+/// until the command has started.
 fn command() -> Result<(Command, File)> {
     let program = program::beside_launcher(PROGRAM).ok_or_else(|| {
         let release = if build_info::PROFILE == "release" { " --release" } else { "" };
         UsageError(format!(
-            "there is no {PROGRAM} beside the launcher or in PATH, which has the experiments.\n\
+            "there is no {PROGRAM} in the launcher's folder or in PATH, which makes the experiments.\n\
              Build it: cargo build{release} -p launcher -p experiments"
         ))
     })?;

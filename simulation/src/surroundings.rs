@@ -19,7 +19,7 @@ use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::plan::{Fault, FaultKind, FaultTarget, Isolation, Journaling, OnDeath, Plan, Role};
 use supervision::restart_policy::MAX_RESTARTS;
 
-/// One of so many scenarios has an event in its surroundings.
+/// Number of scenarios of which one has an event in its surroundings.
 const SHARE: u64 = 3;
 /// A process that sleeps in the kernel exits this long after SIGKILL, at least: longer than the
 /// time from which on the launcher records why.
@@ -194,7 +194,7 @@ pub(super) fn draw(
         if is_process && can_die {
             candidates.push(starved_for_ever);
         }
-        // Processes that recover need too many turns in so long a time.
+        // Processes that recover need too many turns in this time.
         if is_process && can_die && !is_recovery {
             candidates.extend([kernel_sleep as DrawEvent; 4]);
         }
@@ -265,7 +265,7 @@ fn failed_starts(
     let failures = match draws.below(4) {
         // Starts after the first failure wait for their backoff.
         _ if repeats_faults(plan) => 1,
-        // Processes that recover need too many turns in so long a time.
+        // Processes that recover need too many turns in this time.
         0 if !plan.engine_is_restartable() => MAX_RESTARTS + 1,
         _ => 1 + draws.below(4) as u32,
     };

@@ -53,6 +53,10 @@ pub fn list_results(folder: &Path) -> Result<Vec<ResultEntry>> {
         all.iter_mut().filter(|entry| entry.verdict == MANY_RUNS).collect();
     let folders: Vec<String> = experiments.iter().map(|entry| entry.folder.clone()).collect();
     for (entry, line) in experiments.into_iter().zip(experiments::lines(&folders)) {
+        if line.setting.is_empty() {
+            // Its program cannot read it either: the kind remains.
+            continue;
+        }
         entry.setting = line.setting;
         entry.fitness = line.fitness.as_ref().map(Fitness::verdict);
         entry.fit_for_latency = line.fitness.as_ref().map(|fitness| fitness.is_fit);

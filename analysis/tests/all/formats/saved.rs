@@ -2,6 +2,7 @@
 
 use analysis::experiment::{Experiment, Kind};
 use record::document::Document;
+use record::experiment::ExperimentHead;
 use std::fs;
 use std::path::Path;
 
@@ -33,4 +34,16 @@ fn every_saved_kind_is_read_and_shown() {
     }
     assert!(saved("plan").is_shared);
     assert!(saved("compare").compared.is_some());
+}
+
+#[test]
+fn every_kind_names_its_folder_and_command() {
+    let text = |kind: &str| {
+        let head = ExperimentHead { kind: kind.into(), ..ExperimentHead::default() };
+        head.describe_folder(Path::new("runs/x"))
+    };
+    let unknown = text("no-kind");
+    for kind in Kind::ALL {
+        assert_ne!(text(kind.name()), unknown, "{kind}: missing in record::experiment");
+    }
 }

@@ -301,3 +301,16 @@ fn doctor_exits_1_exactly_with_bad_checks() {
     let is_bad = doctor.stdout.lines().any(|line| line.starts_with("BAD"));
     assert_eq!(doctor.code, Some(i32::from(is_bad)), "{}", doctor.stdout);
 }
+
+#[test]
+fn missing_program_of_experiments_is_named_with_its_build() {
+    let alone = tempfile::tempdir().unwrap();
+    let launcher = alone.path().join("launcher");
+    std::fs::copy(env!("CARGO_BIN_EXE_launcher"), &launcher).unwrap();
+    for line in ["compare --a x=1 --b x=2", "help bill", "run --baseline ."] {
+        let mut command = Command::new(&launcher);
+        command.args(line.split(' ')).env("PATH", "").current_dir(alone.path());
+        output_of(&mut command).fails(2, &["bulkhead-experiments", "cargo build", "-p experiments"]);
+    }
+    assert_eq!(std::fs::read_dir(alone.path()).unwrap().count(), 1, "nothing was begun");
+}
