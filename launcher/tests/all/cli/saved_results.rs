@@ -209,12 +209,12 @@ fn baseline_comparison_gates_ci() {
     let path = baseline.path().display();
     // The same schedules again: no machine is ten times slower the second time.
     let passed = repeats(&format!("--baseline {path} --fail-if-slower 1000%"));
-    // On a machine that moves its cores, pairs are left out. If too few remain, the gate does not
-    // pass.
+    // On a machine that moves its cores, pairs are left out. If too few remain, or they differ too
+    // much, the gate is undecided. It never fails.
     let printed = passed.all_output();
-    let is_comparable = !printed.contains("cannot be compared");
-    assert_eq!(passed.code == Some(0), is_comparable, "{printed}");
-    assert!(!is_comparable || printed.contains("B against A"), "{printed}");
+    let is_undecided = passed.code == Some(3) && passed.stderr.contains("error: --fail-if-slower: ");
+    assert!(passed.code == Some(0) || is_undecided, "{printed}");
+    assert!(is_undecided || printed.contains("B against A"), "{printed}");
     // One run proves nothing, and does not pass.
     let single = launcher.folders().remove(0);
     let compared = output(&format!("compare {} {path} --fail-if-slower 5%", single.display()));
