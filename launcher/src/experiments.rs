@@ -1,7 +1,7 @@
 //! Calls the program of the experiments in the launcher's folder, as `git` calls its own programs.
 //!
-//! It receives a descriptor of the executable that makes the runs, so that a user's launcher with its own strategies,
-//! techniques and venues has every experiment.
+//! It receives a descriptor of the executable that makes the runs, so that a user's launcher with
+//! its own strategies, techniques and venues has every experiment.
 
 use anyhow::{Context, Result, bail};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
