@@ -179,7 +179,7 @@ impl<T: Links, P: Parts> Harness<T, P> {
     /// A name that is taken or invalid.
     pub fn install(self) -> Result<(), HarnessError> {
         T::register()?;
-        let mut registry = Registry::with_built_in::<T>();
+        let mut registry = heap_techniques::registry::<T>();
         self.parts.add::<T>(&mut registry)?;
         registry.install();
         Ok(())

@@ -20,7 +20,7 @@ pub use catalog::run_id::RunId;
 pub use harness::{Harness, HarnessError, OwnStrategy, OwnVenue, Parts, main};
 pub use run_memory::segments::BRIDGE;
 // The crates that user-defined parts are written with.
-pub use {gateway, protocol, roles, shm, strategy, system, techniques};
+pub use {gateway, heap_techniques, protocol, roles, shm, strategy, system, techniques};
 
 /// The Rust code of README and book, compiled by `cargo test --doc`: code that does not build fails
 /// there. The `snippets` test of package `checks` finds a page that is missing here.

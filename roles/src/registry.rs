@@ -3,8 +3,10 @@
 //!
 //! It is filled once, at the start of the program; from then on a plan's names lead to functions,
 //! each compiled for its types. What is built in is filled in by `Registry::built_in`, which is
-//! not generic: no other crate compiles it again. A program adds its own techniques with the
-//! built-in strategies and venues, and its own strategies and venues with every technique.
+//! not generic: no other crate compiles it again. The measured loops of the techniques on the heap
+//! are filled in by the crate `heap-techniques`, which is compiled beside this one. A program adds
+//! its own techniques with the built-in strategies and venues, and its own strategies and venues
+//! with every technique.
 
 use super::agents::{LoopClock, MeasuredClock, RoleAgent};
 use super::build::{BuildStrategy, StrategyBuilder, book_agent, strategy_or_faulty, thread_agent};
@@ -127,6 +129,24 @@ impl<F: Fill> TechniqueVisitor for OnEach<F> {
     }
 }
 
+/// A visitor that adds the built-in techniques with the built-in strategies and venues. Those on
+/// the heap get boxed ends: [`Registry::compile_measured`] replaces their loops.
+struct AddBuiltIn<'a>(&'a mut Registry);
+
+impl TechniqueVisitor for AddBuiltIn<'_> {
+    fn visit<L: Link>(&mut self) {
+        OnEach(FillBuiltIn(self.0)).visit::<L>();
+    }
+
+    fn visit_kernel<L: Link>(&mut self) {
+        OnEach(FillBuiltIn(self.0)).visit_kernel::<L>();
+    }
+
+    fn visit_heap<L: Link>(&mut self) {
+        self.visit_kernel::<L>();
+    }
+}
+
 struct FillStrategy<'a, S> {
     name: &'static str,
     make: MakeStrategy<S>,
@@ -208,18 +228,25 @@ impl Fill for FillBuiltIn<'_> {
         boxed: BoxedEnds,
     ) {
         let registry = &mut *self.0;
-        let is_typed = TypeId::of::<P>() != TypeId::of::<BoxedProducer>()
-            && TypeId::of::<C>() != TypeId::of::<BoxedConsumer>();
         let loops = TechniqueLoops::on_ends(ends);
-        registry.techniques.push(TechniqueEntry { technique, ends: boxed, is_typed, loops });
+        registry.techniques.push(TechniqueEntry { technique, ends: boxed, is_typed: is_typed(ends), loops });
         for (name, make) in BuiltIn::ALL {
             FillStrategy { name, make: Arc::new(make), registry }.add(technique, ends, boxed);
         }
-        let make = Arc::new(|context: &VenueContext| DelayVenue::new(InFull, context));
+        let make = Arc::new(in_full);
         FillVenue { name: Trading::DELAY_VENUE, make, registry }.add(technique, ends, boxed);
         let (measured, any) = (build_book_thread(ends), build_book_thread(boxed));
         registry.venues.push(Entry { name: Trading::BOOK, technique, measured, any });
     }
+}
+
+/// Returns `true` if no call of the ends is dynamic.
+fn is_typed<P: 'static, C: 'static>(_: TechniqueEnds<P, C>) -> bool {
+    TypeId::of::<P>() != TypeId::of::<BoxedProducer>() && TypeId::of::<C>() != TypeId::of::<BoxedConsumer>()
+}
+
+fn in_full(context: &VenueContext) -> DelayVenue<InFull> {
+    DelayVenue::new(InFull, context)
 }
 
 impl Registry {
@@ -228,7 +255,7 @@ impl Registry {
     #[inline(never)]
     fn built_in() -> Self {
         let mut registry = Self::default();
-        techniques::visit(&mut OnEach(FillBuiltIn(&mut registry)));
+        techniques::visit(&mut AddBuiltIn(&mut registry));
         registry
     }
 
@@ -238,6 +265,38 @@ impl Registry {
         let mut registry = Self::built_in();
         T::each_own(&mut OnEach(FillBuiltIn(&mut registry)));
         registry
+    }
+
+    /// Replaces the measured loops of a built-in technique by loops on its own ends. They are
+    /// compiled by the crate that calls this, beside this one. In debug builds no loop is measured:
+    /// nothing changes.
+    pub fn compile_measured<L: Link>(&mut self) {
+        #[cfg(not(debug_assertions))]
+        self.replace_measured(Technique::from_link::<L>(), measured::<L>());
+    }
+
+    #[cfg(not(debug_assertions))]
+    fn replace_measured<P: Producer + 'static, C: Consumer + 'static>(
+        &mut self,
+        technique: Technique,
+        ends: TechniqueEnds<P, C>,
+    ) {
+        for entry in self.techniques.iter_mut().filter(|entry| entry.technique == technique) {
+            entry.is_typed = is_typed(ends);
+            entry.loops = TechniqueLoops::on_ends(ends);
+        }
+        for entry in self.strategies.iter_mut().filter(|entry| entry.technique == technique) {
+            if let Some((_, make)) = BuiltIn::ALL.into_iter().find(|(name, _)| *name == entry.name) {
+                entry.measured = build_strategy(ends, Arc::new(make));
+            }
+        }
+        for entry in self.venues.iter_mut().filter(|entry| entry.technique == technique) {
+            match entry.name {
+                Trading::DELAY_VENUE => entry.measured = build_thread(ends, Arc::new(in_full)),
+                Trading::BOOK => entry.measured = build_book_thread(ends),
+                _ => {}
+            }
+        }
     }
 
     /// Adds a kind of strategy to the registry, in place of one with the same name.

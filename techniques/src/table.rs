@@ -24,6 +24,11 @@ pub trait TechniqueVisitor {
     fn visit_kernel<L: Link>(&mut self) {
         self.visit::<L>();
     }
+
+    /// Handles a built-in technique on the heap, which only threads of one process can use.
+    fn visit_heap<L: Link>(&mut self) {
+        self.visit::<L>();
+    }
 }
 
 /// Makes the list of built-in techniques, and the functions over their types. `$d` is a dollar
@@ -62,12 +67,12 @@ built_in! { $
     visit Channel,
     visit_kernel Pipe,
     visit_kernel UnixSeqpacket,
-    visit StdMpsc,
-    visit CrossbeamChannel,
-    visit CrossbeamArrayQueue,
-    visit ArrayQueueMux,
-    visit RtrbMux,
-    visit RtrbPointerMux,
+    visit_heap StdMpsc,
+    visit_heap CrossbeamChannel,
+    visit_heap CrossbeamArrayQueue,
+    visit_heap ArrayQueueMux,
+    visit_heap RtrbMux,
+    visit_heap RtrbPointerMux,
 }
 
 struct TechniqueEntry {
@@ -279,20 +284,26 @@ mod tests {
     use shm::ring::spsc_mux::SpscMux;
 
     #[test]
-    fn kernel_techniques_are_visited_as_such() {
-        struct Kernel(Vec<(Technique, bool)>);
-        impl TechniqueVisitor for Kernel {
+    fn techniques_are_visited_by_their_home() {
+        #[derive(Default)]
+        struct Homes(Vec<(Technique, bool, bool)>);
+        impl TechniqueVisitor for Homes {
             fn visit<L: Link>(&mut self) {
-                self.0.push((Technique::from_link::<L>(), false));
+                self.0.push((Technique::from_link::<L>(), false, false));
             }
             fn visit_kernel<L: Link>(&mut self) {
-                self.0.push((Technique::from_link::<L>(), true));
+                self.0.push((Technique::from_link::<L>(), true, false));
+            }
+            fn visit_heap<L: Link>(&mut self) {
+                self.0.push((Technique::from_link::<L>(), false, true));
             }
         }
-        let mut kernel = Kernel(Vec::new());
-        visit(&mut kernel);
-        let expected = Technique::built_in().iter().map(|technique| (*technique, technique.is_kernel()));
-        assert!(kernel.0.into_iter().eq(expected));
+        let mut homes = Homes::default();
+        visit(&mut homes);
+        let all = Technique::built_in().iter();
+        let expected =
+            all.map(|technique| (*technique, technique.is_kernel(), !technique.crosses_processes()));
+        assert!(homes.0.into_iter().eq(expected));
     }
 
     #[test]

@@ -9,15 +9,16 @@ use std::fs;
 const SUPERVISION: [&str; 3] = ["protocol", "record", "thiserror"];
 
 /// Crates below the launcher, each with crates above it.
-const ABOVE: [(&str, &[&str]); 10] = [
+const ABOVE: [(&str, &[&str]); 11] = [
     ("record", &["launcher", "roles", "analysis", "experiments"]),
     ("planner", &["launcher", "roles", "analysis", "experiments"]),
     ("verdict", &["launcher", "roles", "analysis", "experiments"]),
     ("catalog", &["launcher", "roles", "analysis", "experiments"]),
     ("analysis", &["launcher", "roles", "experiments"]),
     // An experiment is a list of runs and a reader of folders: it links nothing that runs.
-    ("experiments", &["launcher", "roles", "orchestrator", "supervision", "venue"]),
+    ("experiments", &["launcher", "roles", "heap-techniques", "orchestrator", "supervision", "venue"]),
     ("roles", &["launcher", "analysis", "experiments", "simulation"]),
+    ("roles/heap-techniques", &["launcher", "analysis", "experiments", "simulation"]),
     ("run-memory", &["launcher", "roles", "analysis", "experiments", "simulation"]),
     ("simulation", &["launcher", "analysis", "experiments"]),
     // The programs meet at the folders of runs, and at no library.

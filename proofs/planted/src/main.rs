@@ -14,8 +14,8 @@ mod cost;
 mod strategy;
 
 use cost::Cost;
+use launcher::heap_techniques;
 use launcher::protocol::plan::Trading;
-use launcher::roles::registry::Registry;
 use launcher::strategy::Context;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         let is_here = |(_, side): &(Cost, Side)| *side == Side::of(context);
         Planted::new(context, planted.filter(is_here).map(|(cost, _)| cost))
     };
-    let mut registry = Registry::with_built_in::<()>();
+    let mut registry = heap_techniques::registry::<()>();
     registry.add_strategy::<(), Planted>(Trading::PLAYER, Arc::new(make));
     // The launcher then keeps this registry.
     registry.install();

@@ -1,7 +1,6 @@
-//! The roles without a run: which ends their loops have, and what faults do.
+//! The roles without a run: what faults do.
 
 mod acts;
-mod loops;
 mod own;
 mod resources;
 mod venue;

@@ -1,5 +1,6 @@
 //! Which ends the loops are compiled with.
 
+use heap_techniques::registry;
 use roles::registry::typed_techniques;
 use techniques::Technique;
 
@@ -7,6 +8,7 @@ use techniques::Technique;
 /// message; in debug builds none has.
 #[test]
 fn memory_techniques_have_typed_loops_in_release() {
+    registry::<()>().install();
     let is_measured = |technique: &&Technique| !technique.is_kernel() && !cfg!(debug_assertions);
     let expected: Vec<Technique> = Technique::built_in().iter().filter(is_measured).copied().collect();
     assert_eq!(typed_techniques(), expected);
