@@ -7,7 +7,7 @@ page=docs/map.md
 
 map() {
     printf '# Map of the code\n\nFrom the documentation of each file (`.ci/map.sh --write`).\n'
-    for crate in shm system techniques protocol journal strategy gateway exchange venue orchestrator roles roles/heap-techniques record planner supervision verdict catalog analysis experiments run-memory simulation launcher contrib/bindings contrib/bindings/queue contrib/bridge contrib/bridge-aeron; do
+    for crate in shm system techniques protocol journal strategy gateway exchange venue orchestrator roles roles/heap-techniques record planner supervision verdict catalog statistics analysis experiments run-memory simulation launcher contrib/bindings contrib/bindings/queue contrib/bridge contrib/bridge-aeron; do
         [ -d "$crate/src" ] || continue
         printf '\n## %s\n\n' "$crate"
         git ls-files -co --exclude-standard "$crate/src" | grep '\.rs$' | grep -v 'tests\.rs$\|/tests/\|/cases/\|/snapshots\|/fixtures' | sort | while read -r file; do

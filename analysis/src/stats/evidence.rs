@@ -8,11 +8,12 @@
 //! - No figure in a headline when the repeats disagree: [`Evidence::has_factor`].
 //! - The binding reason comes first. More pairs are promised only where they can mend it.
 
-use super::interval::{Difference, MIN_PAIRS, RESOLUTION, difference};
-use super::margin::Margin;
 use super::pairing::{can_repeats_mend, is_too_few, too_few_repeats};
-use super::shift::Sample;
-use super::verdict::{ComparisonLine, Verdict};
+use super::verdict::ComparisonLine;
+use statistics::Margin;
+use statistics::Sample;
+use statistics::Verdict;
+use statistics::{Difference, MIN_PAIRS, RESOLUTION, difference};
 
 /// The repeats disagree if their interval reaches further from its estimate than this share of it.
 pub const MAX_HALF_WIDTH: f64 = 0.25;

@@ -1,9 +1,9 @@
 //! The family of secondary figures: their p-values are corrected, so that the more figures are
 //! read, the more each has to show.
 
-use super::interval::Difference;
 use super::outline::Percentile;
 use super::verdict::ComparisonLine;
+use statistics::Difference;
 
 /// Corrects p-values for their number (Holm, 1979): the least one is multiplied by the number of
 /// all, the next one by one less, and none falls below the one before it.

@@ -7,30 +7,18 @@ mod evidence;
 mod family;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
-mod interval;
-mod margin;
 mod outline;
 mod pairing;
 pub mod placement;
-mod queueing;
-pub(crate) mod seeded_rng;
-mod shift;
-mod slope;
-#[cfg(test)]
-pub(crate) mod synthetic;
 mod verdict;
 
 pub use ::verdict::chart::{Spread, median};
 pub use evidence::{Evidence, MAX_HALF_WIDTH, Ranking, rank};
 pub use family::{correct_family, correct_secondary, holm};
-pub use interval::{
-    Difference, Equivalence, HostDifference, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Method, RESOLUTION, difference,
-    format_ratio,
-};
-pub use margin::Margin;
 pub use outline::{MachineKey, OpenOrdersCheck, Percentile, RunOutline, is_oversubscribed, values};
 pub use pairing::{MIN_KEPT_SHARE, PlacementRuns, RunPairing, kept_pairs_decide, pair_runs};
-pub use queueing::{QueueModel, service_ns};
-pub use shift::{Estimate, Sample};
-pub use slope::slope;
-pub use verdict::{ComparisonLine, Verdict, compare_figure};
+pub use statistics::{
+    Difference, Equivalence, Estimate, HostDifference, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Margin, Method,
+    QueueModel, RESOLUTION, Sample, Verdict, difference, format_ratio, service_ns, slope,
+};
+pub use verdict::{ComparisonLine, compare_figure};

@@ -5,13 +5,13 @@
 //! its start to its end. Two levels of one run are always kept. No latency decides which pairs are
 //! kept. *All pairs* are those of complete and valid runs, wherever the cores were.
 
-use super::interval::{Difference, HostDifference, MIN_PAIRS, difference};
-use super::margin::Margin;
 use super::median;
 use super::outline::{MachineKey, Percentile, RunOutline, values};
 use super::placement::{core_rtt, has_moved, host_placements, hosts};
-use super::shift::Sample;
 use serde::{Deserialize, Serialize};
+use statistics::Margin;
+use statistics::Sample;
+use statistics::{Difference, HostDifference, MIN_PAIRS, difference};
 use std::collections::BTreeMap;
 use verdict::summary::Measure;
 

@@ -3,42 +3,12 @@
 //! The declared endpoint is tested at 95 %. Every other figure is secondary: its p-values are
 //! corrected for the number of figures ([`correct_secondary`](super::correct_secondary)).
 
-use super::interval::{Difference, HostDifference, difference, format_ratio};
 use super::median;
 use super::outline::{Percentile, RunOutline, values};
 use super::pairing::{NO_SHARED_HOST, NO_SHARED_PLACEMENT, RunPairing, can_repeats_mend, kept_pairs_decide};
 use serde::{Deserialize, Serialize};
-use system::named_enum;
+use statistics::{Difference, HostDifference, Verdict, difference, format_ratio};
 use verdict::summary::Measure;
-
-named_enum! {
-    /// The verdict on B against A: equivalent, slower, faster, or cannot tell.
-    #[derive(Hash)]
-    Verdict {
-        /// The difference is within the margin, at 95 %.
-        Equivalent = "equivalent",
-        /// B takes more time than A.
-        Slower = "slower",
-        /// B takes less time than A.
-        Faster = "faster",
-        /// The repeats decide nothing, or the two sides cannot be compared, for the given reasons.
-        #[serde(alias = "no-difference-seen", alias = "not-comparable")]
-        CannotTell = "cannot tell",
-    }
-}
-
-impl Difference {
-    /// Returns what the pairs show: first whether the difference is within the margin, then its
-    /// direction.
-    pub fn verdict(&self) -> Verdict {
-        match self.direction() {
-            _ if self.equivalence.is_some_and(|test| test.is_shown()) => Verdict::Equivalent,
-            1 if self.is_significant() => Verdict::Slower,
-            -1 if self.is_significant() => Verdict::Faster,
-            _ => Verdict::CannotTell,
-        }
-    }
-}
 
 /// One percentile of one measured duration, compared between A and B.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

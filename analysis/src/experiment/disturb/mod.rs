@@ -358,8 +358,8 @@ fn compare(
 mod tests {
     use super::*;
     use crate::stats::fixtures;
-    use crate::stats::seeded_rng::SeededRng;
     use protocol::plan::Isolation;
+    use statistics::seeded_rng::SeededRng;
     use verdict::cause::{GapClass, GapTotal};
     use verdict::summary::Distribution;
 

@@ -4,10 +4,10 @@
 use super::{IsolationCostRow, IsolationCosts, REPEATS};
 use crate::experiment::{Axis, Experiment, ExperimentRuns, Figures, Kind, Setting};
 use crate::fixture;
-use crate::stats::seeded_rng::SeededRng;
-use crate::stats::synthetic::{CoreMoves, DISTURBED, Machine, QUIET, moving_runs};
 use crate::stats::{RunOutline, Sample, Verdict, fixtures};
 use protocol::plan::Isolation;
+use statistics::seeded_rng::SeededRng;
+use statistics::synthetic::{CoreMoves, DISTURBED, Machine, QUIET, moving_runs};
 use verdict::summary::{Distribution, LevelSummary};
 
 /// Cores that never move, that move in one run in two, and in one run in eight.

@@ -1,8 +1,8 @@
 use super::super::fixtures::run;
-use super::super::seeded_rng::SeededRng;
-use super::super::synthetic::normal;
 use super::super::{Percentile, RunOutline, compare_figure, pair_runs};
 use super::*;
+use statistics::seeded_rng::SeededRng;
+use statistics::synthetic::normal;
 use verdict::summary::Measure;
 
 fn side(repeats: usize, ns: f64, change: impl Fn(&mut RunOutline)) -> Vec<RunOutline> {

@@ -55,7 +55,7 @@ pub fn service_ns(rho: f64, orders_per_s: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::seeded_rng::SeededRng;
+    use crate::seeded_rng::SeededRng;
 
     #[test]
     fn formulas_match_known_values() {

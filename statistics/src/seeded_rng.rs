@@ -7,6 +7,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 pub struct SeededRng(ChaCha8Rng);
 
 impl SeededRng {
+    /// Creates the generator of a seed.
     pub fn new(seed: u64) -> Self {
         // Not `seed_from_u64`: the library may change how that spreads its argument.
         let mut key = *b"........bulkhead statistics, v1.";
@@ -14,13 +15,11 @@ impl SeededRng {
         Self(ChaCha8Rng::from_seed(key))
     }
 
+    /// Returns a random integer.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
-}
 
-#[cfg(test)]
-impl SeededRng {
     /// Returns a random integer from 0 to `bound − 1`; 0 if `bound` is 0.
     pub fn next_below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize

@@ -18,8 +18,8 @@
 //! the table.
 
 use super::margin::Margin;
-use super::median;
 use super::shift::{ErrorLevel, Estimate, FIVE_PERCENT, Sample, TEN_PERCENT, flips, flips_p, ranks, ranks_p};
+use ::verdict::chart::median;
 use serde::{Deserialize, Serialize};
 
 /// Minimum number of pairs of runs for a comparison.

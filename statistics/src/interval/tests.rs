@@ -1,6 +1,6 @@
-use super::super::seeded_rng::SeededRng;
-use super::super::synthetic::*;
 use super::*;
+use crate::seeded_rng::SeededRng;
+use crate::synthetic::*;
 use proptest::prelude::*;
 
 fn one_placement(values: &[f64]) -> Vec<Sample> {

@@ -5,37 +5,33 @@ use super::shift::Sample;
 
 /// A model of the noise of repeated measurements, fitted to recorded runs: the measured value of a
 /// run whose true value is 1, from a normal, an exponential and a uniform random number.
-pub(crate) type Noise = fn(normal: f64, burst: f64, chance: f64) -> f64;
+pub type Noise = fn(normal: f64, burst: f64, chance: f64) -> f64;
 
 /// The noise of a median on a quiet machine: a few percent, slightly skewed.
-pub(crate) const QUIET: Noise = |normal, burst, _| (0.02 * normal).exp() + 0.01 * burst;
+pub const QUIET: Noise = |normal, burst, _| (0.02 * normal).exp() + 0.01 * burst;
 /// The noise of a p99 next to other load: one run in seven is disturbed, upwards only.
-pub(crate) const DISTURBED: Noise =
+pub const DISTURBED: Noise =
     |normal, burst, chance| (0.05 * normal).exp() + if chance < 1.0 / 7.0 { 0.5 * burst } else { 0.0 };
 /// The noise of a p99.9: a spread as large as the value, with a long upper tail.
-pub(super) const TAIL: Noise =
+pub const TAIL: Noise =
     |normal, burst, chance| (0.3 * normal).exp() + if chance < 0.2 { 2.0 * burst } else { 0.0 };
 /// A machine in one of two states that the core-to-core round trip does not show: one run in four
 /// is 1.8 times as slow.
-pub(super) const TWO_FACES: Noise =
+pub const TWO_FACES: Noise =
     |normal, _, chance| (0.03 * normal).exp() * if chance < 0.25 { 1.8 } else { 1.0 };
 
 fn draw(noise: Noise, draws: &mut SeededRng) -> f64 {
     noise(normal(draws), -draws.next_unit().ln(), draws.next_unit())
 }
 
-pub(super) fn normal(draws: &mut SeededRng) -> f64 {
+/// Draws from the standard normal distribution.
+pub fn normal(draws: &mut SeededRng) -> f64 {
     (-2.0 * draws.next_unit().ln()).sqrt() * (std::f64::consts::TAU * draws.next_unit()).cos()
 }
 
 /// Draws `repeats` pairs of runs whose true values are 1 and `ratio`. Both runs of a pair share the
 /// disturbances of the whole repeat (schedule, state of the machine).
-pub(super) fn pairs(
-    noise: Noise,
-    repeats: usize,
-    ratio: f64,
-    draws: &mut SeededRng,
-) -> (Vec<Sample>, Vec<Sample>) {
+pub fn pairs(noise: Noise, repeats: usize, ratio: f64, draws: &mut SeededRng) -> (Vec<Sample>, Vec<Sample>) {
     let pair = |_| {
         let shared = 1.0 + 0.1 * draws.next_unit();
         let mut run = |value: f64| Sample { value: shared * value * draw(noise, draws), placement: 0 };
@@ -46,10 +42,10 @@ pub(super) fn pairs(
 
 /// A model of how often a virtual machine moves its cores: the chance in each run to move near
 /// cores far from each other, and that to move far ones near.
-pub(crate) type CoreMoves = [f64; 2];
+pub type CoreMoves = [f64; 2];
 
 /// Draws pairs of runs on a simulated machine that moves its cores: see [`moving_runs`].
-pub(super) fn moving_pairs(
+pub fn moving_pairs(
     machine: Machine,
     repeats: usize,
     difference: f64,
@@ -61,12 +57,12 @@ pub(super) fn moving_pairs(
 
 /// A simulated machine: its noise, how often it moves its cores, and the spread between repeats
 /// (standard deviation of the logarithm).
-pub(crate) type Machine = (Noise, CoreMoves, f64);
+pub type Machine = (Noise, CoreMoves, f64);
 
 /// Draws runs of several settings on a simulated machine that moves its cores. 245 ns near, 645 ns
 /// far; each setting takes its own nanoseconds more in both, with a resolution of 10 ns. One run in
 /// sixteen is moved and back within the run, which its round trips do not show.
-pub(crate) fn moving_runs<const N: usize>(
+pub fn moving_runs<const N: usize>(
     (noise, moves, mood): Machine,
     repeats: usize,
     added_ns: [f64; N],
@@ -97,14 +93,14 @@ pub(crate) fn moving_runs<const N: usize>(
 
 /// Measured medians (p50) of repeated runs of one setting in nanoseconds, in run order. An extreme
 /// case: consecutive runs differ up to threefold, depending on which process had the cores.
-pub(super) const P50_NS: [u32; 40] = [
+pub const P50_NS: [u32; 40] = [
     1574911, 4030463, 3008511, 8110079, 11862015, 10977279, 18038783, 15990783, 14778367, 7995391, 6934527,
     4571135, 6946815, 10207231, 7933951, 7987199, 9052159, 8101887, 7020543, 7852031, 4020223, 2992127,
     3997695, 4007935, 4034559, 4849663, 8036351, 9109503, 12124159, 12001279, 6635519, 9420799, 6410239,
     9986047, 8212479, 4714495, 10706943, 5435391, 9453567, 7913471,
 ];
 /// The 99.9th percentiles (p99.9) of these runs.
-pub(super) const P999_NS: [u32; 40] = [
+pub const P999_NS: [u32; 40] = [
     11296767, 11468799, 14032895, 28004388, 50874959, 28015515, 45981170, 43558287, 28043857, 20075452,
     20070399, 16112271, 16515071, 55934796, 36208639, 28040132, 51806207, 34504503, 54642098, 32227327,
     44105727, 19709951, 50921471, 12009312, 12058004, 24494079, 22642687, 24035327, 28000255, 30434643,
@@ -114,12 +110,12 @@ pub(super) const P999_NS: [u32; 40] = [
 /// Core-to-core round trips before 48 runs, in nanoseconds, on the same machine when it was quiet:
 /// `spsc-mux` and `channel` (equal at p50) at three isolation levels (also equal). The virtual
 /// machine's cores were far apart in 11 runs, and were moved during one.
-pub(super) const FLOORS_NS: [u32; 48] = [
+pub const FLOORS_NS: [u32; 48] = [
     310, 312, 319, 316, 319, 316, 46, 334, 333, 338, 340, 41, 45, 45, 45, 45, 45, 45, 278, 46, 46, 41, 47,
     47, 47, 45, 45, 45, 45, 41, 47, 43, 47, 47, 47, 47, 47, 46, 45, 45, 45, 45, 40, 45, 45, 45, 45, 48,
 ];
 /// p50 of rt_venue in each of these runs.
-pub(super) const QUIET_P50_NS: [u32; 48] = [
+pub const QUIET_P50_NS: [u32; 48] = [
     641, 641, 641, 650, 641, 641, 421, 651, 647, 650, 651, 260, 250, 240, 240, 240, 240, 250, 641, 240, 240,
     240, 250, 250, 240, 239, 240, 240, 240, 241, 240, 240, 240, 246, 246, 250, 240, 240, 241, 242, 250, 250,
     230, 230, 230, 250, 249, 242,

@@ -39,7 +39,7 @@ pub fn slope(points: &[(f64, f64)]) -> Option<Estimate> {
     }
     let outside = outside as usize;
     Some(Estimate {
-        value: super::median(&slopes)?,
+        value: ::verdict::chart::median(&slopes)?,
         low: slopes[outside - 1],
         high: slopes[slopes.len() - outside],
     })
@@ -48,7 +48,7 @@ pub fn slope(points: &[(f64, f64)]) -> Option<Estimate> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::seeded_rng::SeededRng;
+    use crate::seeded_rng::SeededRng;
 
     /// Returns points at 1, 2, 4 and 8 with a slope and noise between -50 and 50.
     fn noisy(by: f64, each: usize, draws: &mut SeededRng) -> Vec<(f64, f64)> {

@@ -26,12 +26,13 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    pub(crate) fn map(self, f: impl Fn(f64) -> f64) -> Self {
+    /// Converts value and ends by an increasing function.
+    pub fn map(self, f: impl Fn(f64) -> f64) -> Self {
         Self { value: f(self.value), low: f(self.low), high: f(self.high) }
     }
 
     /// Returns the estimate with its interval widened to at least `reach` on both sides.
-    pub(super) fn with_min_half_width(self, reach: f64) -> Self {
+    pub(crate) fn with_min_half_width(self, reach: f64) -> Self {
         Self { low: self.low.min(self.value - reach), high: self.high.max(self.value + reach), ..self }
     }
 }
@@ -58,15 +59,15 @@ const SEED: u64 = 3;
 
 /// The share of errors of a two-sided test, with its quantile of the normal distribution.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ErrorLevel {
+pub(crate) struct ErrorLevel {
     pub share: f64,
     z: f64,
 }
 
 /// The level of 95 % intervals.
-pub(super) const FIVE_PERCENT: ErrorLevel = ErrorLevel { share: 0.05, z: 1.959_964 };
+pub(crate) const FIVE_PERCENT: ErrorLevel = ErrorLevel { share: 0.05, z: 1.959_964 };
 /// The level of 90 % intervals: each of two one-sided tests errs in 5 %.
-pub(super) const TEN_PERCENT: ErrorLevel = ErrorLevel { share: 0.10, z: 1.644_854 };
+pub(crate) const TEN_PERCENT: ErrorLevel = ErrorLevel { share: 0.10, z: 1.644_854 };
 
 /// Returns the difference of every two runs of one placement, ascending, with its weight.
 fn differences(a: &[Sample], b: &[Sample]) -> Vec<(f64, f64)> {
@@ -101,7 +102,7 @@ fn middle(differences: &[(f64, f64)]) -> f64 {
 }
 
 /// Estimates the shift by rank sums; `None` with too few runs of both sides in one placement.
-pub(super) fn ranks(a: &[Sample], b: &[Sample], level: ErrorLevel) -> Option<Estimate> {
+pub(crate) fn ranks(a: &[Sample], b: &[Sample], level: ErrorLevel) -> Option<Estimate> {
     let differences = differences(a, b);
     let total: f64 = differences.iter().map(|(_, weight)| weight).sum();
     let (deviation, continuity) = rank_sum_noise(&differences);
@@ -124,7 +125,7 @@ fn rank_sum_noise(differences: &[(f64, f64)]) -> (f64, f64) {
 }
 
 /// Returns the two-sided p-value of a shift by rank sums.
-pub(super) fn ranks_p(a: &[Sample], b: &[Sample], shift: f64) -> f64 {
+pub(crate) fn ranks_p(a: &[Sample], b: &[Sample], shift: f64) -> f64 {
     let differences = differences(a, b);
     let excess =
         |(value, weight): &(f64, f64)| weight * (value - shift).partial_cmp(&0.0).map_or(0.0, sign) / 2.0;
@@ -147,7 +148,7 @@ fn two_sided_tail(z: f64) -> f64 {
 }
 
 /// Estimates the shift by exchanging A and B within pairs; `None` as for [`ranks`].
-pub(super) fn flips(a: &[Sample], b: &[Sample], level: ErrorLevel) -> Option<Estimate> {
+pub(crate) fn flips(a: &[Sample], b: &[Sample], level: ErrorLevel) -> Option<Estimate> {
     // If even the ranks give no limit, A and B were hardly ever in one placement; the permutation
     // test would then only reject that the placements are random.
     let value = ranks(a, b, FIVE_PERCENT)?.value;
@@ -193,7 +194,7 @@ fn is_refused(a: &[Sample], b: &[Sample], shift: f64, level: ErrorLevel) -> bool
 
 /// Returns the two-sided p-value of a shift by exchanging A and B within pairs. Both stages must
 /// reject for a low p-value, so it is at most α in no more than α of the cases.
-pub(super) fn flips_p(a: &[Sample], b: &[Sample], shift: f64) -> f64 {
+pub(crate) fn flips_p(a: &[Sample], b: &[Sample], shift: f64) -> f64 {
     let p = |sampled: usize| {
         let (extreme, all) = extreme_sums(a, b, shift, sampled);
         extreme.count() as f64 / all as f64
