@@ -31,14 +31,17 @@ pub fn warnings(record: &Experiment) -> Vec<String> {
     found
 }
 
-/// Returns a remark on levels side by side that take turns on a core.
+/// Returns a remark on levels that trade side by side on shared cores, and not by turns.
 pub fn shared_across_levels(record: &Experiment) -> Option<String> {
     let runs = ExperimentRuns::new(record);
-    let is_shared = |plan: Plan| plan.isolation.distinct().count() > 1 && shared_cores_note(&plan).is_some();
+    let is_shared = |plan: Plan| {
+        let is_mixed = plan.isolation.distinct().count() > 1 && plan.trading().crossover_ns == 0;
+        is_mixed && shared_cores_note(&plan).is_some()
+    };
     let is_any = runs.points.iter().any(|point| plan(&runs, point).is_some_and(is_shared));
     is_any.then(|| {
-        "levels share cores: both pay for a switch from one strategy to another, so a level adds more in runs of its own (--isolation \
-         thread,process)"
+        "levels share cores: both pay for a switch from one strategy to another, so a level adds more by turns (--crossover 50ms) or \
+         in runs of its own (--isolation thread,process)"
             .into()
     })
 }

@@ -9,7 +9,7 @@ use protocol::plan::{
     Binary, FaultKind, FaultTarget, FaultTime, Isolation, Journaling, OnDeath, OrderSequence, Placement,
     Plan, Role, Technique, Trading,
 };
-use record::units::Count;
+use record::units::{Count, Nanos};
 use shm::ring::{LinkSpec, SegmentPlace};
 
 fn usage<T>(message: String) -> Result<T, UsageError> {
@@ -111,8 +111,49 @@ fn check_input(settings: &Settings) -> Result<(), UsageError> {
     usage(format!("--speed {speed}: give a factor from 0.001 to 1000000"))
 }
 
+/// Returns an error for a crossover between levels that the settings do not have, or whose turns no
+/// schedule makes.
+fn check_crossover(Resolved { settings, plan, input, .. }: &Resolved) -> Result<(), UsageError> {
+    let Some(epoch) = settings.crossover else { return Ok(()) };
+    let groups = plan.isolation.as_slice().len();
+    let refuse = |why: String| usage(format!("--crossover {epoch}: {why}"));
+    if groups < 2 {
+        return refuse(
+            "levels take turns, and the run has one.\nUse --isolation thread+process, or leave --crossover out"
+                .into(),
+        );
+    }
+    let strategies = settings.all_strategies().0;
+    if !strategies.is_multiple_of(groups as u64) {
+        let more = strategies.next_multiple_of(groups as u64);
+        return refuse(format!(
+            "each of {groups} levels has as many strategies, and {strategies} cannot be shared out.\nUse --strategies {more}"
+        ));
+    }
+    if settings.spare_strategies().0 > 0 {
+        return refuse("a strategy that is added has no turn; leave --spare-strategies out".into());
+    }
+    if !plays_all(settings) || matches!(input, Input::Recorded { .. }) {
+        return refuse(
+            "the turns are made in the schedule that is drawn; leave --schedule out, and use --strategy player"
+                .into(),
+        );
+    }
+    let least = epoch.0.saturating_mul(4 * groups as u64);
+    match input.window_ns() {
+        0 => refuse("orders without due times have no epochs; use another --arrivals than stress".into()),
+        window if window < least => refuse(format!(
+            "a window of {} has no four turns of each level.\nUse --window {} or longer",
+            Nanos(window),
+            Nanos(least)
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Returns an error for settings that the plan cannot fulfil.
-pub(super) fn check(Resolved { settings, plan, input, .. }: &Resolved) -> Result<(), UsageError> {
+pub(super) fn check(resolved: &Resolved) -> Result<(), UsageError> {
+    let Resolved { settings, plan, input, .. } = resolved;
     plan.isolation.distinct().try_for_each(|level| check_reach(plan.technique, level))?;
     if plan.placement != Placement::Engine && plan.isolation.is_only(Isolation::Thread) {
         return usage(format!(
@@ -122,6 +163,7 @@ pub(super) fn check(Resolved { settings, plan, input, .. }: &Resolved) -> Result
         ));
     }
     check_spares(settings, plan)?;
+    check_crossover(resolved)?;
     faults::check(&settings.fault().0, plan)?;
     check_programs(settings, plan)?;
     check_memory(plan)?;

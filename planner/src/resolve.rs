@@ -67,9 +67,12 @@ pub fn resolve(settings: &Settings, machine: &Machine) -> Result<Resolved, Usage
 fn default_open(settings: &Settings) -> u64 {
     let (input, strategies, delay_ns) =
         (Input::from_settings(settings), settings.all_strategies().0, settings.delay().max_ns);
+    // In a crossover one level at a time has all orders.
+    let groups = settings.crossover.map_or(1, |_| settings.isolation().as_slice().len()) as f64;
     let open = match (&input, input.window_ns()) {
         (Input::Drawn { orders, .. }, window_ns @ 1..) => {
-            *orders as f64 / strategies as f64 * (delay_ns as f64 / window_ns as f64).min(1.0) * 1.5
+            let delays = (delay_ns as f64 / window_ns as f64 * groups).min(1.0);
+            *orders as f64 / strategies as f64 * delays * 1.5
         }
         _ => 0.0,
     };

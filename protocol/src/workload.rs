@@ -150,6 +150,10 @@ pub struct Trading {
     /// `true` if strategies may leave core dumps.
     #[serde(default)]
     pub core_dumps: bool,
+    /// Time in nanoseconds for which only the strategies of one place of the isolation are offered
+    /// orders, before those of another; 0: all at all times.
+    #[serde(default)]
+    pub crossover_ns: u64,
 }
 
 const _: () = assert!(MAX_REPORTS <= u8::MAX as usize);
@@ -185,7 +189,13 @@ impl Trading {
         memory: MemorySettings::NONE,
         resources: Vec::new(),
         core_dumps: false,
+        crossover_ns: 0,
     };
+
+    /// The first part of each epoch of a crossover, in nanoseconds, whose orders are in no latency:
+    /// queues that the strategies of the epoch before have left are empty by then, and threads
+    /// awake.
+    pub const WASHOUT_NS: u64 = 3_000_000;
 
     /// The strategy that sends recorded or generated orders at the times of its schedule.
     pub const PLAYER: &'static str = "player";

@@ -24,7 +24,7 @@ use shm::process::start_time;
 use std::io::BufReader;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
-use strategy::schedule::{Replay, ReplayError, Schedule, Spec, replay_from, sample};
+use strategy::schedule::{Replay, ReplayError, Schedule, Spec, Turns, replay_from, sample};
 use system::clock::{self, ClockPair};
 use system::floor;
 use system::memory;
@@ -190,12 +190,13 @@ fn check_sandbox(weaker_is_fine: bool) -> Result<Option<String>> {
 
 /// Draws the schedule of a run's orders, or reads it from a recorded flow.
 pub fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
-    let Trading { strategies, venues, .. } = *resolved.plan.trading();
+    let Trading { strategies, venues, crossover_ns, .. } = *resolved.plan.trading();
     let (delay, seed) = (resolved.settings.delay(), resolved.settings.seed().0);
     match &resolved.input {
         Input::Drawn { arrivals, orders, window_ns } => {
+            let groups = if crossover_ns > 0 { resolved.plan.isolation.as_slice().len() as u16 } else { 1 };
             let spec = Spec {
-                strategies,
+                strategies: strategies / groups,
                 venues,
                 orders: *orders,
                 window_ns: *window_ns,
@@ -203,7 +204,11 @@ pub fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
                 delay,
                 seed,
             };
-            sample(&spec).map_err(|error| UsageError(error.to_string()).into())
+            let schedule = sample(&spec).map_err(|error| UsageError(error.to_string()))?;
+            Ok(match groups {
+                1 => schedule,
+                groups => schedule.in_turns(Turns { groups, epoch_ns: crossover_ns, seed }),
+            })
         }
         Input::Recorded { path, speed, .. } => {
             let how = Replay { strategies, venues, delay, seed, speed: *speed, orders: None };

@@ -116,6 +116,10 @@ settings! {
         window "DUR": Nanos => Nanos(5 * S), in MS..=H;
         /// Let orders arrive like this over the window
         arrivals "KIND": Arrivals => Arrivals::Uniform;
+        /// Offer orders to the strategies of one level at a time, and change the level after this
+        /// time, e.g. 50ms: levels on the same cores do not wait for each other [default: all at
+        /// all times]
+        crossover "DUR": Nanos, in 10 * MS..=10 * S;
         /// Delay each order at its venue: 5ms, or uniform:5ms..500ms
         delay "RANGE": DelayRange = DelayRange { min_ns: 5 * MS, max_ns: 500 * MS }, in 0..=60 * S;
         /// Add work to the orchestrator for each order, e.g. 500ns

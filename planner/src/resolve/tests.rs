@@ -120,6 +120,28 @@ fn ranges_are_named_with_their_flag() {
 }
 
 #[test]
+fn crossover_needs_levels_that_share_the_schedule_out() {
+    let machine = fake::two_core_vm().machine();
+    let two = |words: &str| format!("isolation=thread+process strategies=4 crossover=50ms {words}");
+    assert_eq!(resolved(&two(""), &machine).plan.trading().crossover_ns, 50_000_000);
+    for (words, wanted) in [
+        ("strategies=4 crossover=50ms", "levels take turns, and the run has one.\nUse --isolation"),
+        (&two("strategies=5"), "5 cannot be shared out.\nUse --strategies 6"),
+        (&two("spare_strategies=2"), "leave --spare-strategies out"),
+        (&two("arrivals=stress"), "use another --arrivals than stress"),
+        (&two("schedule=flow.csv"), "leave --schedule out"),
+        (&two("strategy=maker venue=book"), "use --strategy player"),
+        (
+            &two("window=399ms"),
+            "a window of 399ms has no four turns of each level.\nUse --window 400ms or longer",
+        ),
+        (&two("crossover=9ms"), "--crossover 9ms: give a time from 10ms to 10s"),
+    ] {
+        refuses(words, wanted, &machine);
+    }
+}
+
+#[test]
 fn default_open_limit_exceeds_load() {
     for (words, open) in [
         ("", 65_536),

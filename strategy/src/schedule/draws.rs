@@ -23,6 +23,7 @@ pub(super) enum DrawStream {
     Side = 5,
     Price = 6,
     Quantity = 7,
+    Epoch = 8,
 }
 
 pub(super) struct Draws(ChaCha8Rng);

@@ -6,6 +6,7 @@
 //! runs is not a difference between their inputs; [`Schedule::hash`] is the proof.
 
 mod arrivals;
+mod crossover;
 mod draws;
 mod entry;
 mod flow;
@@ -13,6 +14,7 @@ mod replay;
 mod sample;
 mod spec;
 
+pub use crossover::Turns;
 pub use entry::{Entry, MAX_DELAY_NS, RESTING};
 pub use flow::{FlowWriter, SentOrder};
 use protocol::index::{StrategyIndex, VenueIndex};

@@ -10,6 +10,7 @@ mod context;
 mod counters;
 mod current_log;
 mod deaths;
+mod epochs;
 mod exchange;
 pub mod folder;
 mod further_reports;
@@ -26,6 +27,7 @@ mod thread_log;
 mod violation;
 
 pub use accounts::{Account, Position};
+pub use epochs::Epochs;
 pub use folder::LogStore;
 pub use further_reports::FurtherReport;
 pub use market::Trigger;
@@ -103,6 +105,8 @@ pub struct MergedRun {
     pub touches_written: u64,
     /// Tick at which the warm-up ends; 0 without a window.
     warm_up_end: u64,
+    /// The epochs of a run whose levels take turns; `None` for other runs.
+    pub epochs: Option<Epochs>,
     /// Strategies that disturb on request, whose own orders tell nothing about their neighbors.
     disturbing: Vec<StrategyIndex>,
     touches: market::TouchVersions,
@@ -160,9 +164,12 @@ impl MergedRun {
         self.is_past_warm_up(row) && !self.is_disturbing(id.strategy())
     }
 
-    /// Returns `true` if an order was measured, and due after the warm-up.
+    /// Returns `true` if an order was measured, and due after the warm-up and, in a crossover, after
+    /// the washout of its epoch.
     pub fn is_past_warm_up(&self, row: &OrderRow) -> bool {
-        row.is_measured() && row.at(Point::Due).is_none_or(|due| due >= self.warm_up_end)
+        let is_counted =
+            |due| due >= self.warm_up_end && self.epochs.is_none_or(|epochs| !epochs.is_washout(due));
+        row.is_measured() && row.at(Point::Due).is_none_or(is_counted)
     }
 
     /// Returns `true` if a fault of the plan lets the strategy disturb its neighbors.
@@ -284,6 +291,7 @@ pub fn merge<L: LogStore + ?Sized>(
         has_exchange: plan.trading().books().next().is_some(),
         touches_written: touches.count(),
         warm_up_end: warm_up_end(record),
+        epochs: Epochs::of(record),
         disturbing: disturbing(&record.plan),
         touches,
         table,

@@ -1,8 +1,10 @@
-//! Table of the latencies by isolation level, of runs whose strategies have several.
+//! Tables of the latencies by isolation level, of runs whose strategies have several.
 
 use super::units::{duration_or_dash as time, short};
+use crate::summary::crossover::{LevelDifference, Ratio};
 use crate::summary::{LevelSummary, Measure, Summary};
 use crate::table::Grid;
+use record::units::Nanos;
 
 /// Returns the table of isolation levels; none for a run with one.
 pub(super) fn grid(summary: &Summary) -> Option<Grid> {
@@ -25,4 +27,42 @@ pub(super) fn grid(summary: &Summary) -> Option<Grid> {
         summary.levels.iter(),
     );
     (!summary.levels.is_empty()).then_some(rows)
+}
+
+/// Returns the table of each level against the first one; none for a run whose levels did not take
+/// turns.
+pub(super) fn crossover(summary: &Summary) -> Option<Grid> {
+    let found = summary.crossover.as_ref()?;
+    let first = found.levels.first()?.level;
+    let ratio = |ratio: Option<Ratio>| ratio.map_or("-".into(), text);
+    let name = |of: &LevelDifference| match of.again {
+        0 => of.level.to_string(),
+        _ => format!("{} A/A", of.level),
+    };
+    Some(Grid::from_rows(
+        "crossover",
+        &format!(
+            "against {first}, by turns of {} in {} blocks: rt_venue from due, ratio with interval at 95 %",
+            Nanos(found.epoch_ns),
+            found.blocks
+        ),
+        1,
+        &[
+            ("isolation", &|row: &LevelDifference| name(row)),
+            ("orders", &|row| short(row.orders)),
+            ("p50", &|row| ratio(row.p50)),
+            ("p99", &|row| ratio(row.p99)),
+            ("orders beyond p99", &|row| ratio(row.beyond_p99)),
+        ],
+        found.levels.iter().skip(1),
+    ))
+}
+
+/// Writes a ratio as a change in percent up to a doubling, beyond it as a factor.
+fn text(ratio: Ratio) -> String {
+    let percent = |factor: f64| format!("{:+.1}", (factor - 1.0) * 100.0);
+    if ratio.high < 2.0 {
+        return format!("{} % [{}, {}]", percent(ratio.value), percent(ratio.low), percent(ratio.high));
+    }
+    format!("× {:.2} [{:.2}, {:.2}]", ratio.value, ratio.low, ratio.high)
 }

@@ -31,7 +31,7 @@ pub fn sections(summary: &Summary, max: usize) -> Vec<(&'static str, Vec<Grid>)>
         ("Lives of strategies", lives::grid(summary, max).into_iter().collect()),
         ("Came back from their journals", role_restarts::grids(summary)),
         ("Venues with faults", venues::grids(summary)),
-        ("By isolation level", levels::grid(summary).into_iter().collect()),
+        ("By isolation level", levels::grid(summary).into_iter().chain(levels::crossover(summary)).collect()),
         ("By strategy", strategies::grids(summary)),
         ("Costs", strategy_costs::grids(summary)),
         ("Trading", trading::grids(summary, max)),

@@ -400,7 +400,7 @@ pub fn engine_ticks(row: &OrderRow) -> u64 {
 }
 
 /// Returns `rt_venue` from the due time of an order on, in ticks; `None` if it was not due.
-fn from_due(row: &OrderRow) -> Option<u64> {
+pub(super) fn from_due(row: &OrderRow) -> Option<u64> {
     let slip = row.began().saturating_sub(row.at(Point::Due)?);
     Some(engine_ticks(row).saturating_add(slip))
 }

@@ -2,6 +2,7 @@
 
 mod around_fault;
 mod containment;
+pub mod crossover;
 pub mod figures;
 mod in_flight;
 mod incident_windows;
@@ -23,6 +24,7 @@ mod working_set;
 
 pub use around_fault::AroundFault;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
+pub use crossover::CrossoverSummary;
 pub use figures::{Distribution, Figures, Measure, to_ns};
 pub use in_flight::InFlight;
 pub use leave_one_out::{LeaveOneOut, PooledPercentiles, format_leave_one_out};
@@ -159,6 +161,9 @@ pub struct Summary {
     /// Latencies of each isolation level; empty if all strategies have the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelSummary>,
+    /// The levels against the first one, in a run in which they took turns; null in others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crossover: Option<CrossoverSummary>,
     /// Pooled percentiles without the orders of each strategy; empty if only one has orders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leave_one_out: Vec<LeaveOneOut>,
@@ -402,6 +407,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         trading: trading::summarize(record, merged, ns_per_tick),
         strategies: strategies::summarize(record, merged, &processes, ns_per_tick),
         levels: levels::summarize(figures, plan),
+        crossover: crossover::summarize(merged, plan.isolation),
         leave_one_out,
         work: WorkSummary {
             requested_ns: plan.trading().work_ns,
