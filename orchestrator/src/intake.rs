@@ -1,8 +1,9 @@
 //! Polls the two contended hand-offs and the control segment, recalls queued orders, and turns what
 //! arrives into inputs of the core.
 
-use super::{BATCH, Orchestrator};
 use crate::engine::Input;
+use crate::outputs::BATCH;
+use crate::shell::Orchestrator;
 use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::index::{GatewayIndex, StrategyIndex};

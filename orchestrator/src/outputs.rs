@@ -4,7 +4,7 @@
 //! No message is refused: one that finds its ring full is queued. Each receiver has its own queue,
 //! so a slow venue or strategy delays no other.
 
-use super::{Account, BATCH};
+use crate::positions::Account;
 use protocol::commands::CommandChannel;
 use protocol::index::{GatewayIndex, PerGateway, PerStrategy, StrategyIndex};
 use protocol::positions;
@@ -14,6 +14,10 @@ use protocol::wire::Message;
 use shm::memory::AtomicWords;
 use std::collections::VecDeque;
 use system::work::TimedWork;
+
+/// Maximum number of messages of each kind per duty cycle, so that neither direction starves the
+/// other.
+pub(crate) const BATCH: usize = 16;
 
 /// The sending ends of the live engine: rings to gateways and strategies, and operators' answers.
 #[derive(Default)]

@@ -6,10 +6,10 @@
 //! records give equal bytes in every process: times are in the records, and unlogged stamps get the
 //! time of the promotion.
 
-use super::Orchestrator;
 use super::engine::{Core, Effects, Input, LifecycleNotice, OperatorNotice, SavedCore};
 use super::ledger::{GatewayOutput, OutputLedger, OutputWatermarks, Recovered, RecoveredGateway};
 use super::outputs::Outputs;
+use super::shell::Orchestrator;
 use journal::{Options, Reader, Record as Written, RecoveryError, State, Watermark, Writer};
 use protocol::checksum::digest;
 use protocol::commands::{

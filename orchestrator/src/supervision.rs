@@ -1,11 +1,11 @@
 //! The engine's side of fences, repairs and operators' commands.
 
-use super::Orchestrator;
 use crate::engine::{GatewayState, Input, SessionState, StrategySession};
+use crate::fences::Supervision;
+use crate::shell::Orchestrator;
 use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::commands::{CommandChannel, CommandEntry};
-use protocol::control::Control;
 use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, RepairsWriter};
 use shm::ring::{BlockedSlot, Consumer};
@@ -14,27 +14,6 @@ use system::clock::Clock;
 /// Interval of inspections of the submit hand-off for damage and unwritten claims, in nanoseconds:
 /// short enough for every deadline, long enough to cost nothing.
 const INSPECTION_NS: u64 = 250_000;
-
-/// Reads from the control segment which strategies and gateways are dead or restarted.
-pub struct Supervision {
-    control: Control,
-    seen: u64,
-    pub(crate) next_inspection: u64,
-    is_damaged: bool,
-}
-
-impl Supervision {
-    /// Creates the reader of incarnations in a control segment.
-    pub fn new(control: Control) -> Self {
-        // Not the current generation: existing fences must be seen.
-        Self { control, seen: 0, next_inspection: 0, is_damaged: false }
-    }
-
-    #[inline(always)]
-    pub(crate) fn has_news(&self) -> bool {
-        self.control.generation() != self.seen
-    }
-}
 
 impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     #[cold]

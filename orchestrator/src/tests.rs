@@ -6,6 +6,8 @@ use crate::engine::{
     tests::{order, priced},
 };
 use crate::risk::{Reject, RiskSetup};
+use journal::InputLog;
+use protocol::agent::{Agent, Cycle};
 use protocol::control::{ControlWriter, PLAN};
 use protocol::index::StrategyIndex;
 use protocol::positions::{self, POSITION_WORDS};

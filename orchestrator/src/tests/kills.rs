@@ -3,7 +3,7 @@
 use super::*;
 use journal::{Options, Writer};
 use protocol::commands::{
-    ANSWERS_WORDS, COMMANDS_WORDS, Command, CommandAnswers, CommandStatus, CommandWriter,
+    ANSWERS_WORDS, COMMANDS_WORDS, Command, CommandAnswers, CommandChannel, CommandStatus, CommandWriter,
 };
 use protocol::index::{PerGateway, PerStrategy, StrategyIndex, VenueIndex};
 use protocol::kill::Scope;

@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use protocol::index::StrategyIndex;
+use protocol::index::{GatewayIndex, StrategyIndex};
 
 impl Bench {
     /// Up to `max` orders that a gateway takes from its inbox.

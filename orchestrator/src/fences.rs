@@ -1,0 +1,24 @@
+//! The engine's view of the control segment: which incarnations it has seen.
+
+use protocol::control::Control;
+
+/// Reads from the control segment which strategies and gateways are dead or restarted.
+pub struct Supervision {
+    pub(crate) control: Control,
+    pub(crate) seen: u64,
+    pub(crate) next_inspection: u64,
+    pub(crate) is_damaged: bool,
+}
+
+impl Supervision {
+    /// Creates the reader of incarnations in a control segment.
+    pub fn new(control: Control) -> Self {
+        // Not the current generation: existing fences must be seen.
+        Self { control, seen: 0, next_inspection: 0, is_damaged: false }
+    }
+
+    #[inline(always)]
+    pub(crate) fn has_news(&self) -> bool {
+        self.control.generation() != self.seen
+    }
+}
