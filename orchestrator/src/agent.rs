@@ -33,7 +33,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
         if self.supervision.as_ref().is_some_and(Supervision::has_news) {
             self.poll_fences(cycle);
         }
-        if self.core.dying > 0 {
+        if self.core.has_retirements() {
             self.poll_retirements(cycle);
         }
         if self.outputs.commands.as_ref().is_some_and(CommandChannel::has_pending) {
@@ -65,7 +65,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
     fn next_deadline(&self, _: bool) -> u64 {
         // Queued messages are retried at once.
         let is_waiting = self.outputs.pending > 0
-            || self.core.dying > 0
+            || self.core.has_retirements()
             || self.outputs.has_queued_reports
             || !self.outputs.deferred.is_empty();
         if is_waiting { 0 } else { u64::MAX }
@@ -95,7 +95,8 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
 
     #[inline]
     fn publish(&mut self, slots: &mut CounterSlots<'_>) {
-        let (counts, outputs) = (self.core.totals(), &self.outputs);
+        self.core.book_last_order();
+        let (counts, outputs) = (self.core.counts(), &self.outputs);
         let slot = slots.next_agent();
         slot.set(Counter::Dispatched, counts.dispatched);
         slot.set(Counter::Settled, counts.settled);

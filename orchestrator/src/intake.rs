@@ -106,7 +106,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             // Also if the strategy has died since: the stamps follow from the order of reports.
             cycle.stamp_inner_with(Point::OrchReturn, report.id, report.number);
             let strategy = report.id.strategy();
-            if self.core.sessions[strategy].is_current(report.id) {
+            if self.core.is_current(report.id) {
                 self.outputs.send_to_strategy(strategy, &message);
             }
         }

@@ -23,17 +23,15 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         };
         supervision.seen = supervision.control.generation();
         let control = supervision.control.clone();
-        for strategy in self.core.sessions.indices() {
-            let (life, session) = (control.incarnation(strategy), &self.core.sessions[strategy]);
-            let is_changed = session.is_begun_by(life) || session.is_ended_by(life);
-            if is_changed && !self.record_and_apply(Input::Lifecycle { strategy, life }, |_| (), cycle) {
+        for strategy in self.outputs.strategies.indices() {
+            let input = self.core.lifecycle_input(strategy, control.incarnation(strategy));
+            if input.is_some_and(|input| !self.record_and_apply(input, |_| (), cycle)) {
                 return;
             }
         }
-        for gateway in self.core.gateways.indices() {
-            let life = control.gateway_incarnation(gateway);
-            let is_changed = self.core.gateways[gateway].is_changed_by(life);
-            if is_changed && !self.record_and_apply(Input::GatewayLife { gateway, life }, |_| (), cycle) {
+        for gateway in self.outputs.gateways.indices() {
+            let input = self.core.gateway_life_input(gateway, control.gateway_incarnation(gateway));
+            if input.is_some_and(|input| !self.record_and_apply(input, |_| (), cycle)) {
                 return;
             }
         }
@@ -43,17 +41,16 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     pub(crate) fn poll_retirements<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         // First: queued orders of crashed peers must be recalled before their retirement ends.
         self.recall_pending(cycle);
-        for strategy in self.core.sessions.indices() {
-            if self.core.sessions[strategy].is_dying()
+        for strategy in self.outputs.strategies.indices() {
+            if self.core.is_dying(strategy)
                 && self.submit.retire(strategy.as_usize())
                 && !self.record_and_apply(Input::Retired { strategy }, |_| (), cycle)
             {
                 return;
             }
         }
-        for gateway in self.core.gateways.indices() {
-            let is_drained =
-                self.core.gateways[gateway].is_closing() && self.try_drain_gateway(gateway, cycle);
+        for gateway in self.outputs.gateways.indices() {
+            let is_drained = self.core.is_closing(gateway) && self.try_drain_gateway(gateway, cycle);
             let input = Input::GatewayDrained { gateway };
             if is_drained && !self.record_and_apply(input, |_| (), cycle) {
                 return;

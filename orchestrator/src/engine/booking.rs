@@ -1,6 +1,6 @@
 //! Books orders and reports in positions, limits and counts.
 
-use super::{Core, Counts, Effects, LifecycleNotice, OperatorNotice, StrategySession};
+use super::{Core, Effects, LifecycleNotice, OperatorNotice, StrategySession};
 use crate::positions::Change;
 use crate::risk::Reject;
 use protocol::index::{GatewayIndex, StrategyIndex};
@@ -31,18 +31,11 @@ impl Core {
         }
     }
 
-    /// Returns the totals up to the last input. An order sent by that is booked only now: its
-    /// gateway, which may share the thread, runs before the totals are published.
-    #[inline(always)]
-    pub(crate) fn totals(&mut self) -> &Counts {
-        self.book();
-        &self.counts
-    }
-
     /// Adds the last order sent to its strategy's position, unless it is booked. Booked at once, it
-    /// delays its gateway by some 40 ns. Called before the next input reads positions.
+    /// delays its gateway by some 40 ns. Called before the next input reads positions, and by the
+    /// shell after a duty cycle: a gateway that shares the thread has run by then.
     #[inline(always)]
-    pub(super) fn book(&mut self) {
+    pub(crate) fn book_last_order(&mut self) {
         if let Some(order) = self.unbooked.take() {
             let (change, strategy) = (self.positions.send(&order), order.id.strategy());
             self.risk.book(strategy, &change, 0, &self.positions);

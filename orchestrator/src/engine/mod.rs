@@ -10,6 +10,7 @@ mod input;
 mod kill;
 mod lifecycle;
 mod orders;
+mod questions;
 mod reports;
 mod session;
 
@@ -28,7 +29,7 @@ use protocol::commands::MAX_REASONS;
 use protocol::index::{GatewayIndex, PerGateway, PerStrategy, StrategyIndex};
 use protocol::record::Record;
 use protocol::stamps::{HandOff, LinkEnd};
-use protocol::wire::{Message, Order, OrderId};
+use protocol::wire::Order;
 use serde::{Deserialize, Serialize};
 use shm::prefetch::prefetch_lines;
 
@@ -68,7 +69,7 @@ pub struct Core {
     /// Time of the current input, in ticks since the run's start.
     #[serde(skip)]
     now: u64,
-    /// The order sent by the last input, which is booked with the next one or when totals are read.
+    /// The order sent by the last input, which is booked with the next one, or after its duty cycle.
     #[serde(skip)]
     unbooked: Option<Order>,
     #[serde(skip)]
@@ -158,7 +159,7 @@ impl Core {
 
     #[cold]
     fn apply_cold(&mut self, input: Input, out: &mut impl Effects) {
-        self.book();
+        self.book_last_order();
         match input {
             Input::Lifecycle { strategy, life } => self.apply_fence(strategy, life, out),
             Input::Retired { strategy } => self.finish_retirement(strategy, out),
@@ -174,7 +175,7 @@ impl Core {
     /// Applies an input of a journal, as [`Core::apply`] does, and leaves nothing to be booked.
     pub(crate) fn replay(&mut self, input: Input, now: u64, out: &mut impl Effects) {
         self.apply(input, now, out);
-        self.book();
+        self.book_last_order();
     }
 
     /// Returns `true` if strategy, gateway and other indices of an input exist in the run.
@@ -194,27 +195,9 @@ impl Core {
         }
     }
 
-    #[inline(always)]
-    pub(crate) fn is_next_order(&self, message: &Message) -> bool {
-        let id = OrderId::from_word(message[0]);
-        self.sessions.get(id.strategy()).is_some_and(|session| session.is_next(id))
-    }
-
-    /// Returns `true` if an order in the queue to its gateway must not be sent any more. Its sender
-    /// or its gateway is dead, or a kill switch stops it.
-    #[cold]
-    pub fn should_recall(&self, message: &Message) -> bool {
-        let Ok(order) = Order::from_message(*message) else { return false };
-        let strategy = order.id.strategy();
-        self.sessions.get(strategy).is_some_and(|session| {
-            let is_down = || self.is_down(self.gateway_of(strategy, order.request.venue));
-            !session.is_current(order.id) || self.risk.is_stopped(&order) || is_down()
-        })
-    }
-
-    /// Returns the log records of all positions. The totals were read after the last input.
+    /// Returns the log records of all positions. The last order is booked.
     pub(crate) fn position_records(&self) -> impl Iterator<Item = Record> {
-        debug_assert!(self.unbooked.is_none(), "totals are published after each cycle with work");
+        debug_assert!(self.unbooked.is_none(), "it is booked after each cycle with work");
         self.positions.records()
     }
 

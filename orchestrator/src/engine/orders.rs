@@ -28,7 +28,7 @@ impl Core {
         if !is_next && !self.unexpected_order(from, &order, out) {
             return;
         }
-        self.book();
+        self.book_last_order();
         let session = &mut self.sessions[strategy];
         if session.budget == 0 {
             self.quarantine(from, ProtocolViolation::Flood, out);

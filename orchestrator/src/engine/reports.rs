@@ -57,7 +57,7 @@ impl Core {
     #[inline(always)]
     fn settle_report(&mut self, report: &Report, is_current: bool, out: &mut impl Effects) {
         // Booked already in the live engine: reports are taken first in a duty cycle.
-        self.book();
+        self.book_last_order();
         let strategy = report.id.strategy();
         let gateway = self.gateway_of(strategy, report.venue);
         if let Some(session) = self.gateways.get_mut(gateway) {

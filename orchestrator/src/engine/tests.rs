@@ -11,7 +11,7 @@ use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, RiskControl};
 use protocol::record::Point;
 use protocol::supervision::{Incarnation, ProtocolViolation};
-use protocol::wire::{Instruction, Operation, OrderRequest, Report, Side};
+use protocol::wire::{Instruction, Message, Operation, OrderId, OrderRequest, Report, Side};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
@@ -145,7 +145,7 @@ impl Bench {
 
     /// Unsettled requests, and what is held of the first instrument.
     fn position(&mut self, strategy: u16) -> (u64, i64) {
-        self.core.totals();
+        self.core.book_last_order();
         (
             self.core.positions.open(StrategyIndex(strategy)),
             self.core.positions.account(StrategyIndex(strategy), 0).net,
