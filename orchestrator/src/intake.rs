@@ -7,7 +7,6 @@ use crate::shell::Orchestrator;
 use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::index::{GatewayIndex, StrategyIndex};
-use protocol::record::Point;
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::{Message, Report};
 use shm::ring::{Consumer, PeerFault};
@@ -103,12 +102,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         let durable = self.journal.durable();
         while let Some((_, message)) = self.outputs.deferred.pop_front_if(|(record, _)| *record <= durable) {
             let Ok(report) = Report::from_message(message) else { continue };
-            // Also if the strategy has died since: the stamps follow from the order of reports.
-            cycle.stamp_inner_with(Point::OrchReturn, report.id, report.number);
-            let strategy = report.id.strategy();
-            if self.core.is_current(report.id) {
-                self.outputs.send_to_strategy(strategy, &message);
-            }
+            self.outputs.return_report(&report, &message, self.core.is_current(report.id), cycle);
         }
     }
 }

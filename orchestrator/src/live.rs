@@ -51,8 +51,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
             self.outputs.deferred.push_back((record, *message));
             return;
         }
-        self.cycle.stamp_inner_with(Point::OrchReturn, report.id, report.number);
-        self.outputs.send_to_strategy(report.id.strategy(), message);
+        self.outputs.return_report(report, message, true, self.cycle);
     }
 
     fn recall(&mut self) {

@@ -5,14 +5,17 @@
 //! so a slow venue or strategy delays no other.
 
 use crate::positions::Account;
+use protocol::agent::Cycle;
 use protocol::commands::CommandChannel;
 use protocol::index::{GatewayIndex, PerGateway, PerStrategy, StrategyIndex};
 use protocol::positions;
+use protocol::record::Point;
 use protocol::sender::{SendOutcome, Sender};
 use protocol::supervision::{BlockedClaim, RepairsWriter};
-use protocol::wire::Message;
+use protocol::wire::{Message, Report};
 use shm::memory::AtomicWords;
 use std::collections::VecDeque;
+use system::clock::Clock;
 use system::work::TimedWork;
 
 /// Maximum number of messages of each kind per duty cycle, so that neither direction starves the
@@ -99,8 +102,25 @@ impl Outputs {
         sender.clear();
     }
 
+    /// Stamps the return of a report and sends it: the one door of reports to strategies. One that
+    /// waited for the journal may be of a dead incarnation by now: it is stamped only, because the
+    /// stamps follow from the order of reports.
     #[inline(always)]
-    pub(crate) fn send_to_strategy(&mut self, strategy: StrategyIndex, message: &Message) {
+    pub(crate) fn return_report<C: Clock>(
+        &mut self,
+        report: &Report,
+        message: &Message,
+        is_current: bool,
+        cycle: &mut Cycle<C>,
+    ) {
+        cycle.stamp_inner_with(Point::OrchReturn, report.id, report.number);
+        if is_current {
+            self.send_to_strategy(report.id.strategy(), message);
+        }
+    }
+
+    #[inline(always)]
+    fn send_to_strategy(&mut self, strategy: StrategyIndex, message: &Message) {
         match self.strategies[strategy].push(message) {
             SendOutcome::Ring => self.returned += 1,
             SendOutcome::Queued => {
