@@ -161,7 +161,7 @@ impl BenchmarkServer {
             result_words: Vec::new(),
             board_words: None,
         };
-        let run = PreparedRun::from_benchmark(prepared, &out, &how, &progress)?;
+        let run = PreparedRun::new(prepared, None, &out, &how, &progress)?;
         let ended = match run.arm()?.play() {
             Ok(ended) => ended,
             Err(error) => {

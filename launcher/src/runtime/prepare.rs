@@ -5,6 +5,7 @@ use crate::runtime::container::{self, cgroups};
 use crate::runtime::resources;
 use crate::runtime::signals::{self, Signals};
 use anyhow::{Context, Result, anyhow, bail};
+use catalog::active;
 use catalog::run_id::RunId;
 use exchange::book_file;
 use nix::unistd::geteuid;
@@ -52,11 +53,13 @@ impl Presentation<'_> {
     }
 }
 
+/// A run that is planned and checked, and has no folder yet.
 pub struct Prepared {
+    pub began: SystemTime,
     pub schedule: Schedule,
     /// The clock at the end of calibration.
     pub start_pair: ClockPair,
-    /// The record with the plan, which has no folder yet. The outcome is that of a launcher that is
+    /// The record with the plan. The outcome is that of a launcher that is
     /// killed.
     pub record: RunRecord,
 }
@@ -78,11 +81,7 @@ pub fn prepare(
     let schedule = make_schedule(resolved)?;
     let opening_orders = count_opening_orders(resolved)?;
     let counts = OrderCounts { opening_orders, ..OrderCounts::from_schedule(&schedule) };
-    let pid = std::process::id();
-    let start = start_time(pid).context("/proc/self/stat cannot be read")?;
-    let run = RunId::new(began, pid, start).to_string();
-    let (mut plan, mut warnings) =
-        planner::layout(resolved, machine, &counts, RunIdentity { run, pid, start })?;
+    let (mut plan, mut warnings) = planner::layout(resolved, machine, &counts, new_identity(began)?)?;
     resources::settle(&mut plan, host::root(), geteuid().is_root())?;
     if plan.isolation.has(Isolation::Sandbox) {
         plan.weaker_sandbox = weaker_sandbox;
@@ -115,7 +114,7 @@ pub fn prepare(
         warnings,
         ..new_record(plan, machine, began, clock)
     };
-    Ok(Prepared { schedule, start_pair, record })
+    Ok(Prepared { began, schedule, start_pair, record })
 }
 
 /// Prepares a run of a benchmark, whose plan has no identity yet. The clock was calibrated since
@@ -127,19 +126,21 @@ pub fn prepare_benchmark(
     calibration: ClockCalibration,
     first_pair: ClockPair,
 ) -> Result<Prepared> {
-    let (began, pid) = (SystemTime::now(), std::process::id());
-    let launcher_start = start_time(pid).context("/proc/self/stat cannot be read")?;
-    let plan = Plan {
-        run: RunId::new(began, pid, launcher_start).to_string(),
-        launcher_pid: pid,
-        launcher_start,
-        ns_per_tick: calibration.ns_per_tick,
-        ..plan
-    };
+    let began = SystemTime::now();
+    let RunIdentity { run, pid: launcher_pid, start: launcher_start } = new_identity(began)?;
+    let plan = Plan { run, launcher_pid, launcher_start, ns_per_tick: calibration.ns_per_tick, ..plan };
     plan.validate()?;
     check_shm_space(&plan, machine)?;
-    let record = new_record(plan, machine, began, calibration);
-    Ok(Prepared { schedule, start_pair: first_pair, record })
+    let mut record = new_record(plan, machine, began, calibration);
+    record.warnings.extend(active::conflicting_runs(&record.plan));
+    Ok(Prepared { began, schedule, start_pair: first_pair, record })
+}
+
+/// Returns the identity of a run that begins now in this process.
+fn new_identity(began: SystemTime) -> Result<RunIdentity> {
+    let pid = std::process::id();
+    let start = start_time(pid).context("/proc/self/stat cannot be read")?;
+    Ok(RunIdentity { run: RunId::new(began, pid, start).to_string(), pid, start })
 }
 
 /// Returns the record of a run that begins. The outcome is that of a launcher that is killed.

@@ -16,7 +16,7 @@ use verdict::summary::Summary;
 /// and failed is a [`FinishedRun`] with a failed outcome; before that no folder is left.
 pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Result<FinishedRun> {
     let progress = Progress::new(!how.quiet);
-    let ended = PreparedRun::new(resolved, machine, how, &progress)?.arm()?.play()?;
+    let ended = PreparedRun::plan(resolved, machine, how, &progress)?.arm()?.play()?;
     let finished = ended.save()?.judge(|folder, record| evaluate(folder, record, &progress))?;
     progress.clear();
     Ok(finished)

@@ -106,7 +106,7 @@ pub struct SavedRun<'a> {
 
 impl<'a> PreparedRun<'a> {
     /// Plans a run, shows the plan and creates the run's folder.
-    pub fn new(
+    pub fn plan(
         resolved: &'a Resolved,
         machine: &Machine,
         how: &'a Presentation<'a>,
@@ -114,39 +114,38 @@ impl<'a> PreparedRun<'a> {
     ) -> Result<Self> {
         // The signal may have come in an earlier run, which ended or failed without it.
         Interrupted::check()?;
-        let began = SystemTime::now();
         progress.phase("set-up", 0);
-        let Prepared { schedule, start_pair, mut record } =
-            prepare(resolved, machine, how.weaker_sandbox, began)?;
+        let mut prepared = prepare(resolved, machine, how.weaker_sandbox, SystemTime::now())?;
+        let record = &mut prepared.record;
         record.warnings.extend(active::conflicting_runs(&record.plan));
         progress.clear();
-        Interrupted::check()?;
         if !how.quiet {
-            let shown = resolved.spanning(schedule.window_ns());
+            Interrupted::check()?;
+            let shown = resolved.spanning(prepared.schedule.window_ns());
             let plan = planner::show(&record.plan, &shown, machine, &record.warnings);
             writeln!(record::screen::stdout(), "{plan}")?;
         }
-        let folder = RunFolder::create(&resolved.settings.out(), &record.plan, began)?;
-        check_disk(&record.plan, &folder.path)?;
-        record.plan.folder = folder.path.display().to_string();
-        resolved.settings.save(&folder.path)?;
-        let settings = Some(&resolved.settings);
-        Ok(Self { schedule, context: RunContext { settings, how, progress, start_pair, record, folder } })
+        let settings = &resolved.settings;
+        Self::new(prepared, Some(settings), &settings.out(), how, progress)
     }
 
-    /// Creates the folder of a benchmark's run below `out`. Its experiment shows the plan.
-    pub fn from_benchmark(
+    /// Creates a run's folder below `out`, with its settings: those of a benchmark are in its
+    /// experiment's document.
+    pub fn new(
         prepared: Prepared,
+        settings: Option<&'a Settings>,
         out: &Path,
         how: &'a Presentation<'a>,
         progress: &'a Progress,
     ) -> Result<Self> {
         Interrupted::check()?;
-        let Prepared { schedule, start_pair, mut record } = prepared;
-        record.warnings.extend(active::conflicting_runs(&record.plan));
-        let folder = RunFolder::create(out, &record.plan, SystemTime::now())?;
+        let Prepared { began, schedule, start_pair, mut record } = prepared;
+        let folder = RunFolder::create(out, &record.plan, began)?;
         record.plan.folder = folder.path.display().to_string();
-        let settings = None;
+        if let Some(settings) = settings {
+            check_disk(&record.plan, &folder.path)?;
+            settings.save(&folder.path)?;
+        }
         Ok(Self { schedule, context: RunContext { settings, how, progress, start_pair, record, folder } })
     }
 
