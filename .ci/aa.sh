@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# What `compare` makes of nothing at the tail: pairs of real runs of one setting, made in alternation by `compare` itself; then 200
-# comparisons of 12 of the pairs, drawn with a seed, as two folders of runs. How many claim a difference of rt_venue at p50, p99 and p99.9,
-# with the machine's stalls and without them, and how wide the 95 % intervals are. The runs are made once; comparisons share runs.
-# Wanted on a quiet machine with 2 cores, at p99 and p99.9: claims in at most 5 %, intervals within ±15 %. Exit code 1 if the
-# stall-free figures do not reach it.
+# What `compare` makes of nothing at the tail: pairs of real runs of one setting, made in
+# alternation by `compare` itself; then 200 comparisons of 12 of the pairs, drawn with a seed, as
+# two folders of runs. How many claim a difference of rt_venue at p50, p99 and p99.9, with the
+# machine's stalls and without them, and how wide the 95 % intervals are. The runs are made once;
+# comparisons share runs. Wanted on a quiet machine with 2 cores, at p99 and p99.9: claims in at
+# most 5 %, intervals within ±15 %. Exit code 1 if the stall-free figures do not reach it.
 #
-#   bash .ci/aa.sh                     48 pairs of runs of a second, then the comparisons: about three minutes
+#   bash .ci/aa.sh                     48 pairs of runs of a second, then the comparisons: about
+#                                      three minutes
 #   RUNS=24 bash .ci/aa.sh             fewer runs
-#   bash .ci/aa.sh --quick             the same way with a few short runs, too few to judge by: exit code 1 only if it does not work
+#   bash .ci/aa.sh --quick             the same way with a few short runs, too few to judge by: exit
+#                                      code 1 only if it does not work
 #   bash .ci/aa.sh FOLDER              the comparisons over the runs that were made before
 set -euo pipefail
 cd "$(dirname "$0")/.."

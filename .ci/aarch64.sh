@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Another processor: all of the workspace compiles for aarch64, and the unit tests of shm, system, techniques, journal and protocol run there under qemu-user.
-# Installs what it needs where it may; says loudly what it skips. The tests beside the units do not run: an emulated process has no ptrace, no
-# seccomp and no Landlock of its own. And it keeps the order of the processor below: that the orderings are enough for aarch64 is shown by loom
-# (`.ci/loom.sh`), not here.
+# Another processor: all of the workspace compiles for aarch64, and the unit tests of shm, system,
+# techniques, journal and protocol run there under qemu-user. Installs what it needs where it may;
+# says loudly what it skips. The tests beside the units do not run: an emulated process has no
+# ptrace, no seccomp and no Landlock of its own. And it keeps the order of the processor below: that
+# the orderings are enough for aarch64 is shown by loom (`.ci/loom.sh`), not here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=aarch64-unknown-linux-gnu
-# A directory of its own: who waits for another cargo's lock waits for one that runs on what the cores have left.
+# A directory of its own: who waits for another cargo's lock waits for one that runs on what the
+# cores have left.
 export CARGO_TARGET_DIR=target/aarch64
 skip() {
   echo "SKIPPED, NOTHING RAN AS AARCH64: $1"

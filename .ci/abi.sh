@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# The binary interface of the queue's C library against that of the last release, contrib/bindings/queue/abi: `.ci/abi.sh`. Functions and
-# constants may be added, none may change or go. `.ci/abi.sh --write` writes it, when a release is made.
+# The binary interface of the queue's C library against that of the last release,
+# contrib/bindings/queue/abi: `.ci/abi.sh`. Functions and constants may be added, none may change or
+# go. `.ci/abi.sh --write` writes it, when a release is made.
 #
-# abidiff reads a library that is compiled from the header, in which every function is a trap: the types of C, without those of the
-# Rust code. That the header is the code's is checked by contrib/bindings/queue/tests/header.rs; that the real library exports just these
-# functions is checked here. So are broken headers, which must be found.
+# abidiff reads a library that is compiled from the header, in which every function is a trap: the
+# types of C, without those of the Rust code. That the header is the code's is checked by
+# contrib/bindings/queue/tests/header.rs; that the real library exports just these functions is
+# checked here. So are broken headers, which must be found.
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/.."

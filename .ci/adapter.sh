@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Compiles the C++ program that existed before it met bulkhead (contrib/bindings/examples/cpp/existing) with
-# g++ and clang++. Each runs on paper, in a run of the launcher, and in one that kills it once: its
-# own account must be that of the engine. Mistakes that are planted in its adapter must be found.
-# A compiler that is missing is skipped loudly. LAUNCHER and LIBRARIES name a launcher and a folder
-# with libbulkhead.so and libbulkhead.a, if not those of target/release. Half a minute.
+# Compiles the C++ program that existed before it met bulkhead
+# (contrib/bindings/examples/cpp/existing) with g++ and clang++. Each runs on paper, in a run of the
+# launcher, and in one that kills it once: its own account must be that of the engine. Mistakes that
+# are planted in its adapter must be found. A compiler that is missing is skipped loudly. LAUNCHER
+# and LIBRARIES name a launcher and a folder with libbulkhead.so and libbulkhead.a, if not those of
+# target/release. Half a minute.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 launcher=${LAUNCHER:-target/release/launcher}

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# What the hand-offs and the whole way cost by an older build and by this one, in turns on the same cores (A B B A …), and what the two have
-# in common of their figures: medians over the runs with quartiles, and in how many pairs this build was the lower one.
+# What the hand-offs and the whole way cost by an older build and by this one, in turns on the same
+# cores (A B B A …), and what the two have in common of their figures: medians over the runs with
+# quartiles, and in how many pairs this build was the lower one.
 #
-#   bash .ci/before.sh [COMMIT]              default: the build with blocks in its rings (2026-11-25); about 15 minutes
+#   bash .ci/before.sh [COMMIT]              default: the build with blocks in its rings
+#                                            (2026-11-25); about 15 minutes
 #   PAIRS=2 SAMPLES=5 bash .ci/before.sh     fewer and shorter runs
 #   AGAIN=1 bash .ci/before.sh               the same runs printed again
 #
-# Of rt_venue p50 also what is left of it without the clock reads and without one line's way there and back, in step and out of step.
-# A pair whose cores were near each other in one run and far in the other (the floor: below 150 ns, or not) is left out and counted.
+# Of rt_venue p50 also what is left of it without the clock reads and without one line's way there
+# and back, in step and out of step. A pair whose cores were near each other in one run and far in
+# the other (the floor: below 150 ns, or not) is left out and counted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 commit=${1:-b325ecc7}
@@ -15,7 +18,8 @@ pairs=${PAIRS:-8} samples=${SAMPLES:-21} out=target/before
 tree=$out/tree
 git cat-file -e "$commit^{commit}" 2>/dev/null || { echo "SKIPPED, NOTHING WAS COMPARED: this clone does not have $commit"; exit 0; }
 
-# Builds launcher and bench in a folder, and prints where the bench is: of the crate `techniques`, which was part of `shm` once.
+# Builds launcher and bench in a folder, and prints where the bench is: of the crate `techniques`,
+# which was part of `shm` once.
 built() {
   (cd "$1" && cargo build --quiet --release -p launcher --bin launcher &&
     cargo bench --quiet -p "$([ -d techniques ] && echo techniques || echo shm)" --bench handoffs --no-run --message-format=json) |

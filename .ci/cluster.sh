@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# A planned sweep on two hosts, of which one is lost in the middle: two Dask workers, each in namespaces of its own (processes, mounts,
-# host name, /dev/shm). The sweep completes, nothing counts twice, and what was lost is made by the other. The script for Dask, the one for
-# Slurm and the Job for Kubernetes are those of docs/src/cluster.md; the latter two are only read. Less than a minute, beside the installation
-# of Dask, which is made once, below target/.
-# Reports loudly what it skips: all of it without Python, a network or namespaces.
+# A planned sweep on two hosts, of which one is lost in the middle: two Dask workers, each in
+# namespaces of its own (processes, mounts, host name, /dev/shm). The sweep completes, nothing
+# counts twice, and what was lost is made by the other. The script for Dask, the one for Slurm and
+# the Job for Kubernetes are those of docs/src/cluster.md; the latter two are only read. Less than a
+# minute, beside the installation of Dask, which is made once, below target/. Reports loudly what it
+# skips: all of it without Python, a network or namespaces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 launcher=${LAUNCHER:-$PWD/target/release/launcher}
@@ -11,7 +12,8 @@ venv=$PWD/target/cluster-venv
 skip() { echo "SKIPPED, NO SWEEP WAS MADE ON TWO HOSTS: $1"; exit 0; }
 block() { awk -v begin="\`\`\`$1" '$0 == begin { on = 1; next } /^```$/ { on = 0 } on' docs/src/cluster.md; }
 
-# Options of sbatch that its manual documents and a job array has use for (slurm.schedmd.com/sbatch.html).
+# Options of sbatch that its manual documents and a job array has use for
+# (slurm.schedmd.com/sbatch.html).
 documented=' array job-name nodes ntasks exclusive mem requeue no-requeue output error time partition account constraint cpus-per-task chdir '
 unknown() { sed -n 's/^#SBATCH --\([a-z-]*\).*/\1/p' | while read -r option; do [[ $documented == *" $option "* ]] || echo "$option"; done; }
 block bash | bash -n

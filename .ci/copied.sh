@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds copies of the folder that the book says to copy: next to the original as it is, and elsewhere under another name with the
-# path of `launcher` edited. A copy that is added to the workspace is resolved only: it must have the workspace's features.
+# Builds copies of the folder that the book says to copy: next to the original as it is, and
+# elsewhere under another name with the path of `launcher` edited. A copy that is added to the
+# workspace is resolved only: it must have the workspace's features.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -20,7 +21,8 @@ for copy in "$beside" "$elsewhere"; do
   echo "a copy in $copy builds"
 done
 
-# As a member: in a clone, because the workspace's manifest is edited. The same features as the original, so nothing else is compiled.
+# As a member: in a clone, because the workspace's manifest is edited. The same features as the
+# original, so nothing else is compiled.
 git clone --quiet . "$elsewhere/clone"
 cd "$elsewhere/clone"
 cp -r contrib/examples/own-strategy contrib/examples/mine

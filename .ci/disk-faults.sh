@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Makes the system calls of a journal fail, one after the other with strace and at random with fiu-run, and cuts its power on lazyfs
-# (proofs/referees/disk-faults). Acknowledged records survive, errors are reported, nothing panics; broken victims are found. About five
-# minutes, at most 200 MB of a temporary folder.
+# Makes the system calls of a journal fail, one after the other with strace and at random with
+# fiu-run, and cuts its power on lazyfs (proofs/referees/disk-faults). Acknowledged records survive,
+# errors are reported, nothing panics; broken victims are found. About five minutes, at most 200 MB
+# of a temporary folder.
 #
-#   LAZYFS=PROGRAM .ci/disk-faults.sh     PROGRAM is that of dsrhaslab/lazyfs, which this does not build
+#   LAZYFS=PROGRAM .ci/disk-faults.sh     PROGRAM is that of dsrhaslab/lazyfs, which this does not
+#                                         build
 #
 # Installs Debian's strace and fiu-utils where it may. Reports loudly what it skips.
 set -euo pipefail

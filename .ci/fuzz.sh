@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Every fuzz target for N seconds, one after the other: `.ci/fuzz.sh [SECONDS] [TARGET…]`, 60 unless told. Needs nightly and
-# cargo-fuzz; says loudly that it skips where one of them is missing. Fails with the first crash, whose input it names.
+# Every fuzz target for N seconds, one after the other: `.ci/fuzz.sh [SECONDS] [TARGET…]`, 60 unless
+# told. Needs nightly and cargo-fuzz; says loudly that it skips where one of them is missing. Fails
+# with the first crash, whose input it names.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD seconds=${1:-60}

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Looks in the instructions of the bench's loops for a word that is written to the stack in two halves and then read whole: the processor waits there until both have
-# left for the cache, and a stream comes at a third of its rate (`cargo bench -p techniques --bench handoffs -- halves`). The loops of one receiver do that on purpose: if none of
-# them is found, this check sees nothing.
+# Looks in the instructions of the bench's loops for a word that is written to the stack in two
+# halves and then read whole: the processor waits there until both have left for the cache, and a
+# stream comes at a third of its rate (`cargo bench -p techniques --bench handoffs -- halves`). The
+# loops of one receiver do that on purpose: if none of them is found, this check sees nothing.
 #
 #   .ci/halves.sh
 set -euo pipefail

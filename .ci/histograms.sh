@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Reads the histograms.hlog of a run with HdrHistogram's own libraries: org.hdrhistogram 2.2.2 from Maven and hdr-histogram-js 3.0.1
-# from npm, below target/. Counts and percentiles must equal those of stages.csv, the smallest and the largest value to the bucket
-# (a thousandth). A changed table must be found. Seconds, after the downloads.
+# Reads the histograms.hlog of a run with HdrHistogram's own libraries: org.hdrhistogram 2.2.2 from
+# Maven and hdr-histogram-js 3.0.1 from npm, below target/. Counts and percentiles must equal those
+# of stages.csv, the smallest and the largest value to the bucket (a thousandth). A changed table
+# must be found. Seconds, after the downloads.
 #
 #   LAUNCHER=PROGRAM .ci/histograms.sh     PROGRAM is target/release/launcher by default
 #
-# Reports loudly what it skips without Java and Maven, or without Node.js and npm, or without a network.
+# Reports loudly what it skips without Java and Maven, or without Node.js and npm, or without a
+# network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 launcher=${LAUNCHER:-$PWD/target/release/launcher}
@@ -16,7 +18,8 @@ trap 'rm -rf "$runs"' EXIT
 "$launcher" run --orders 5k --window 500ms --quiet --out "$runs" >/dev/null
 run=$(echo "$runs"/*/)
 
-# compare READER TABLE: compares a reader's lines on the standard input with the columns of our table, and prints how many agree.
+# compare READER TABLE: compares a reader's lines on the standard input with the columns of our
+# table, and prints how many agree.
 compare() {
   awk -F, -v reader="$1" '
     function near(one, other) { return one - other <= other / 1000 && other - one <= other / 1000 }

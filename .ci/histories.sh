@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Judges histories of queue and board, made by threads and by processes that are killed in the middle of a call, with stateright's
-# LinearizabilityTester (proofs/referees/linearizability); its broken variants must be found. A few minutes of two cores.
+# Judges histories of queue and board, made by threads and by processes that are killed in the
+# middle of a call, with stateright's LinearizabilityTester (proofs/referees/linearizability); its
+# broken variants must be found. A few minutes of two cores.
 #
 #   .ci/histories.sh [HISTORIES [SEED]]     of each kind; 10,000 by default
 #

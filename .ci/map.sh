@@ -1,6 +1,7 @@
 #!/bin/sh
-# The map of the code, docs/map.md: one line a file, which is the beginning of the file's own documentation.
-# `.ci/map.sh` prints it; `.ci/map.sh --write` writes the page; `.ci/map.sh --check` fails if the page is old.
+# The map of the code, docs/map.md: one line a file, which is the beginning of the file's own
+# documentation. `.ci/map.sh` prints it; `.ci/map.sh --write` writes the page; `.ci/map.sh --check`
+# fails if the page is old.
 set -eu
 cd "$(dirname "$0")/.."
 page=docs/map.md

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Proves that the orderings matter: weakens one at a time in a copy of the workspace, and expects the loom models to
-# fail. x86 would hide most of these: its own orders are stronger than what the code asks for. The mutants are the lines of
-# .ci/mutants.tsv, which names modules and not files.
+# Proves that the orderings matter: weakens one at a time in a copy of the workspace, and expects
+# the loom models to fail. x86 would hide most of these: its own orders are stronger than what the
+# code asks for. The mutants are the lines of .ci/mutants.tsv, which names modules and not files.
 #
-#   .ci/mutants.sh [NAME…]   builds and runs them, or only those (minutes each). Exits 1 if a mutant survives that should not, or
+#   .ci/mutants.sh [NAME…]   builds and runs them, or only those (minutes each). Exits 1 if a mutant
+#                            survives that should not, or
 #                            dies that should survive.
-#   .ci/mutants.sh --check   builds nothing: each line changes exactly one line of its module, and .ci/mutants.md is their table
+#   .ci/mutants.sh --check   builds nothing: each line changes exactly one line of its module, and
+#                            .ci/mutants.md is their table
 #   .ci/mutants.sh --write   writes that table
 set -euo pipefail
 cd "$(dirname "$0")/.."

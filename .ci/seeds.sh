@@ -3,9 +3,11 @@
 # bulkhead started from. Each result is saved as JSON in FOLDER; commands.tsv there has the machine,
 # and the seconds, the build and the words of each command.
 #
-#   bash .ci/seeds.sh data/results/DAY-MACHINE-seeds             all, on a machine that does nothing else
+#   bash .ci/seeds.sh data/results/DAY-MACHINE-seeds             all, on a machine that does nothing
+#                                                                else
 #   bash .ci/seeds.sh FOLDER board sweep                         only these
-#   LAUNCHER=./launcher bash .ci/seeds.sh FOLDER board           with a program that was built elsewhere
+#   LAUNCHER=./launcher bash .ci/seeds.sh FOLDER board           with a program that was built
+#                                                                elsewhere
 #
 # Then: BULKHEAD_GOLDEN=1 cargo test -p checks seeds
 set -euo pipefail
@@ -46,7 +48,8 @@ result() {
 
 wanted=${*:-all} failed=0
 techniques=std-mpsc,crossbeam-channel,crossbeam-array-queue,array-queue-mux,spsc-mux
-# Where each of the 14 roles has a core, the documents' set-up, shortened; elsewhere one strategy and one venue.
+# Where each of the 14 roles has a core, the documents' set-up, shortened; elsewhere one strategy
+# and one venue.
 if [ "$(nproc)" -ge 14 ]; then
   dispatch=dispatch-16 load="--threading dedicated --orders 400k --window 1s"
 else

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # What disturbances do, checked from outside: the TLB shootdowns that /proc/interrupts counts on all
-# cores while a run with each is made, and the page faults of the engine's thread from its fifth tenth of a second on, from /proc. A
-# storm whose pages only its own process has must send none; as a thread of the engine it must.
-# Nothing of bulkhead is trusted but the names of its threads. Other programs add to the counts.
+# cores while a run with each is made, and the page faults of the engine's thread from its fifth
+# tenth of a second on, from /proc. A storm whose pages only its own process has must send none; as
+# a thread of the engine it must. Nothing of bulkhead is trusted but the names of its threads. Other
+# programs add to the counts.
 #
 #   LAUNCHER=./launcher bash .ci/shootdowns.sh                  three runs of each, medians
 #   RUNS=5 LEVELS="thread process" KINDS="calm map-storm" bash .ci/shootdowns.sh

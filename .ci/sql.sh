@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs every query of the page "Questions in SQL" over two runs, with DuckDB from PyPI below target/; and one that is broken, which must fail.
-# Reports loudly that it skips them without Python or a network.
+# Runs every query of the page "Questions in SQL" over two runs, with DuckDB from PyPI below
+# target/; and one that is broken, which must fail. Reports loudly that it skips them without Python
+# or a network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo build --quiet -p launcher --bin launcher

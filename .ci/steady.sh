@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The launcher's live tests next to two busy loops, several times: `.ci/steady.sh [RUNS] [FILTER…]`, 5 runs of `live::` without
-# arguments. Fails if a test was red once, and names each.
+# The launcher's live tests next to two busy loops, several times: `.ci/steady.sh [RUNS] [FILTER…]`,
+# 5 runs of `live::` without arguments. Fails if a test was red once, and names each.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 runs=${1:-5}

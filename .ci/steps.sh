@@ -1,6 +1,6 @@
 # For `.ci/run` and `.ci/nightly`: steps with their times. Nothing outlives a failed step.
-# Everything is built once and thrown away: incremental builds only cost. A panic names its line without debug information, which
-# changes no instruction of a release build.
+# Everything is built once and thrown away: incremental builds only cost. A panic names its line
+# without debug information, which changes no instruction of a release build.
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_DEBUG=0
 export PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs stress-ng next to a run, once with busy CPUs and once with memory traffic and switches: the report must say that the run is not
-# fit for latency claims, because of what the others did. The doctor must see the load too. A run before them, without stress-ng,
-# shows what the machine itself does: it is only printed. A minute.
+# Runs stress-ng next to a run, once with busy CPUs and once with memory traffic and switches: the
+# report must say that the run is not fit for latency claims, because of what the others did. The
+# doctor must see the load too. A run before them, without stress-ng, shows what the machine itself
+# does: it is only printed. A minute.
 #
 #   LAUNCHER=PROGRAM .ci/stress.sh     PROGRAM is target/release/launcher by default
 #
@@ -18,7 +19,8 @@ trap 'stop; rm -rf "$runs"' EXIT
 # What another program does to a run, in the words of its verdict.
 disturbed='was preempted|was away for|fell behind'
 
-# reasons NAME: makes a run and prints the reasons why it is not fit, one a line; nothing if it is fit.
+# reasons NAME: makes a run and prints the reasons why it is not fit, one a line; nothing if it is
+# fit.
 reasons() {
   "$launcher" run --orders 2k --window 200ms --quiet --out "$runs/$1" >/dev/null 2>&1 || true
   python3 -c 'import json, sys; s = json.load(open(sys.argv[1])); print(*([] if s["fit_for_latency"] else s["reasons"]), sep="\n")' \

@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# Changes functions of journal, exchange and shm with cargo-mutants, and runs the tests of the package. A mutant that no test notices
-# must be in survivors.tsv, which tells why. Each day of the year has its part of 24: about 160 mutants, 12 s each.
+# Changes functions of journal, exchange and shm with cargo-mutants, and runs the tests of the
+# package. A mutant that no test notices must be in survivors.tsv, which tells why. Each day of the
+# year has its part of 24: about 160 mutants, 12 s each.
 #
 #   .ci/survivors.sh [PACKAGE…]             journal, exchange, shm
 #   SHARD=5 .ci/survivors.sh exchange       another part than today's, from 0 to 23
 #
-# Installs cargo-mutants below target/ where it is missing. Reports loudly what it skips. Exits with 1 if a survivor is not known.
+# Installs cargo-mutants below target/ where it is missing. Reports loudly what it skips. Exits with
+# 1 if a survivor is not known.
 set -euo pipefail
-# Mutants fill /dev/shm, and killed tests leave files there: they have one of their own, of 2 GB, where that may be mounted.
+# Mutants fill /dev/shm, and killed tests leave files there: they have one of their own, of 2 GB,
+# where that may be mounted.
 if [ -z "${OWN_SHM:-}" ] && unshare --mount mount -t tmpfs tmpfs /dev/shm 2>/dev/null; then
   OWN_SHM=1 exec unshare --mount bash -c 'mount -t tmpfs -o size=2g tmpfs /dev/shm; exec "$0" "$@"' "$(realpath "$0")" "$@"
 fi

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Other people's transports in real runs (proofs/referees/transports): formatting, lints, tests, and a bill with bulkhead's own. Their bindings are made
-# by bindgen, which needs libclang, and Aeron is built by CMake 3: where LIBCLANG_PATH does not name the one, or there is none of the other, both are
-# fetched from PyPI into target/transports; where they cannot be had, that is said loudly and nothing is tested. Some minutes of two cores: all of
-# bulkhead is built once more, with their dependencies.
+# Other people's transports in real runs (proofs/referees/transports): formatting, lints, tests, and
+# a bill with bulkhead's own. Their bindings are made by bindgen, which needs libclang, and Aeron is
+# built by CMake 3: where LIBCLANG_PATH does not name the one, or there is none of the other, both
+# are fetched from PyPI into target/transports; where they cannot be had, that is said loudly and
+# nothing is tested. Some minutes of two cores: all of bulkhead is built once more, with their
+# dependencies.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=$PWD/target/transports

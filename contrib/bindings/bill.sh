@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# The bill by language: the same strategy in Rust, C, C++, Java and Python, each a process of its own at one engine, in one run; the report's
-# tables by strategy are the bill. Builds what it needs; a language whose runtime is missing is left out, and said.
+# The bill by language: the same strategy in Rust, C, C++, Java and Python, each a process of its
+# own at one engine, in one run; the report's tables by strategy are the bill. Builds what it needs;
+# a language whose runtime is missing is left out, and said.
 #
-#   contrib/bindings/bill.sh [--every NANOSECONDS] [--orders N] [--pauses ORDERS] [--debug] [--dry-run] [flags of launcher run]
+#   contrib/bindings/bill.sh [--every NANOSECONDS] [--orders N] [--pauses ORDERS] [--debug]
+#     [--dry-run] [flags of launcher run]
 #
-# An order of each is due every 100,000 ns (10,000/s), so that how late it is sent (slip) means the same in each language; --every 0: as soon as
-# the one before is answered. --pauses: the garbage collectors of Java and Python are forced every so many orders; left out, never.
-# --debug: built without optimisation, to try the script. --dry-run: prints the command. Everything else is for launcher run.
+# An order of each is due every 100,000 ns (10,000/s), so that how late it is sent (slip) means the
+# same in each language; --every 0: as soon as the one before is answered. --pauses: the garbage
+# collectors of Java and Python are forced every so many orders; left out, never.
+# --debug: built without optimisation, to try the script. --dry-run: prints the command. Everything
+# else is for launcher run.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 every=100000 orders=20000 pauses=0 dry= more=() profile=release release=--release

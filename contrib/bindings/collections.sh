@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# What a collector of garbage in one strategy does to the others: strategy-1 of three is the example in Python or Java, which collects every
-# so many orders over 200,000 objects, or never, in turn; the others are the example in Rust. The figures are the others' alone.
+# What a collector of garbage in one strategy does to the others: strategy-1 of three is the example
+# in Python or Java, which collects every so many orders over 200,000 objects, or never, in turn;
+# the others are the example in Rust. The figures are the others' alone.
 #
-#   contrib/bindings/collections.sh python|java [--every NANOSECONDS] [--orders N] [--pauses ORDERS] [flags of launcher compare]
+#   contrib/bindings/collections.sh python|java [--every NANOSECONDS] [--orders N] [--pauses ORDERS]
+#     [flags of launcher compare]
 #
 # Needs what contrib/bindings/bill.sh needs; builds it.
 set -euo pipefail

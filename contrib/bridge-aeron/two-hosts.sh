@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Two hosts on this machine and a run on each, the strategies of one trading at the engine of the other: namespaces of their own for the network,
-# processes, mounts, /dev/shm and the monotonic clock, which is 1,000 s ahead on the engine's host. Prints both reports; what crossed stands at the end.
-# Needs root. AtomicWords are the load of both runs, instead of these: contrib/bridge-aeron/two-hosts.sh --orders 10k --window 5s --delay fixed:1ms
+# Two hosts on this machine and a run on each, the strategies of one trading at the engine of the
+# other: namespaces of their own for the network, processes, mounts, /dev/shm and the monotonic
+# clock, which is 1,000 s ahead on the engine's host. Prints both reports; what crossed stands at
+# the end. Needs root. AtomicWords are the load of both runs, instead of these:
+# contrib/bridge-aeron/two-hosts.sh --orders 10k --window 5s --delay fixed:1ms
 set -euo pipefail
 cd "$(dirname "$0")"
 bridge=${BRIDGE:-$PWD/target/release/bulkhead-bridge}

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What a push and a pop cost from C and from C++ over Rust: `contrib/bindings/queue/cost.sh [--quick] [--instructions]`.
-# Instructions on one thread (valgrind's callgrind, where it is there), and nanoseconds of alternated runs of 20,000 messages, 150 for
-# each language and size: the fastest one and the median, on one thread and between two. On quiet cores. --quick: 20 runs, to check
-# the script. --instructions: only those.
+# What a push and a pop cost from C and from C++ over Rust: `contrib/bindings/queue/cost.sh
+# [--quick] [--instructions]`. Instructions on one thread (valgrind's callgrind, where it is there),
+# and nanoseconds of alternated runs of 20,000 messages, 150 for each language and size: the fastest
+# one and the median, on one thread and between two. On quiet cores. --quick: 20 runs, to check the
+# script. --instructions: only those.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 runs=150 timed=yes

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs the queue for C and C++: `contrib/bindings/queue/install.sh PREFIX [LIBRARIES]`. Headers to PREFIX/include, the shared and
-# the static library to PREFIX/lib, and bulkhead-queue.pc to PREFIX/lib/pkgconfig. DESTDIR is put before PREFIX, for packages.
-# LIBRARIES is the folder of built libraries; without it they are built in release.
+# Installs the queue for C and C++: `contrib/bindings/queue/install.sh PREFIX [LIBRARIES]`. Headers
+# to PREFIX/include, the shared and the static library to PREFIX/lib, and bulkhead-queue.pc to
+# PREFIX/lib/pkgconfig. DESTDIR is put before PREFIX, for packages. LIBRARIES is the folder of built
+# libraries; without it they are built in release.
 set -eu
 cd "$(dirname "$0")/../../.."
 prefix=${1:?the folder to install to, for example /usr/local}
@@ -13,7 +14,8 @@ if [ -z "$libraries" ]; then
 fi
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 [ -n "$version" ] || { echo "no version in Cargo.toml" >&2 && exit 1; }
-# The major version of the interface, which is BHQ_VERSION's: a program of another one does not load this library.
+# The major version of the interface, which is BHQ_VERSION's: a program of another one does not load
+# this library.
 major=1
 to=${DESTDIR:-}$prefix
 mkdir -p "$to/include" "$to/lib/pkgconfig"

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Cuts the power of a journal on lazyfs (FUSE), a file system that forgets what was not synced. The victim is killed at each of its
-# first syncs; then lazyfs forgets, and every acknowledged record must be recovered. A victim that never syncs must lose records.
+# Cuts the power of a journal on lazyfs (FUSE), a file system that forgets what was not synced. The
+# victim is killed at each of its first syncs; then lazyfs forgets, and every acknowledged record
+# must be recovered. A victim that never syncs must lose records.
 #
 #   disk-faults/lazyfs.sh LAZYFS DISK_FAULTS [NUMBERS]
 #
-# LAZYFS is the program of dsrhaslab/lazyfs a47a5ba, DISK_FAULTS ours. A second or less for each of the NUMBERS syncs.
+# LAZYFS is the program of dsrhaslab/lazyfs a47a5ba, DISK_FAULTS ours. A second or less for each of
+# the NUMBERS syncs.
 set -euo pipefail
 lazyfs=$1 program=$2 numbers=${3:-40}
 place=$(mktemp -d)
@@ -29,7 +31,8 @@ log_all_operations=false
 logfile="$place/log"
 TEXT
 
-# trial MODE NUMBER: prints the acknowledged record, and 0 or 1: whether it was recovered after the loss.
+# trial MODE NUMBER: prints the acknowledged record, and 0 or 1: whether it was recovered after the
+# loss.
 trial() {
   local last
   rm -rf "$place/mount" "$place/root" "$place/faults" "$place/completed"

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Runs the seed's own program, junhjang/nonblocking-dispatch-bench, unchanged; then with our ring as
-# its fifth technique; then ours: the same techniques, rate, window, venue delay and work, pinned, in
-# turn. Prints a table for each amount of work and writes dispatch-bench.json. At most six minutes.
+# its fifth technique; then ours: the same techniques, rate, window, venue delay and work, pinned,
+# in turn. Prints a table for each amount of work and writes dispatch-bench.json. At most six
+# minutes.
 #
 #   THEIRS=./theirs FIFTH=./fifth [LAUNCHER=./launcher] bash proofs/referees/dispatch-bench/run.sh
 #
-# THEIRS is their program at fa12728, FIFTH the same with what insert.sh adds (may be missing); LAUNCHER is target/release/launcher unless named.
-# OUT (target/dispatch-bench), ROUNDS (3), WORKS (ns), STRATEGIES, VENUES, RATE (orders/s of a
-# strategy), WINDOW_MS and BUDGET (s) change the set-up. With 14 cores and more the set-up is the seed's,
-# 8 strategies and 4 venues; with fewer one of each. Their program needs N + M + 2 cores: with fewer its threads
-# share them, as ours do.
+# THEIRS is their program at fa12728, FIFTH the same with what insert.sh adds (may be missing);
+# LAUNCHER is target/release/launcher unless named. OUT (target/dispatch-bench), ROUNDS (3), WORKS
+# (ns), STRATEGIES, VENUES, RATE (orders/s of a strategy), WINDOW_MS and BUDGET (s) change the
+# set-up. With 14 cores and more the set-up is the seed's, 8 strategies and 4 venues; with fewer one
+# of each. Their program needs N + M + 2 cores: with fewer its threads share them, as ours do.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 commit=fa12728 cores=$(nproc)
@@ -34,7 +35,8 @@ threading=shared
 runs=$out/runs.tsv
 : >"$runs"
 
-# Runs their program once a technique and adds a line for each: work, program, technique, p50, p99, p99.9, full.
+# Runs their program once a technique and adds a line for each: work, program, technique, p50, p99,
+# p99.9, full.
 run_theirs() { # PROGRAM NAME WORK
   rm -rf "$out/config" && mkdir "$out/config"
   cat >"$out/config/config.yaml" <<CONFIG

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Builds both adapters and copies them into the folder of a clone of the benchmark.
-# build.sh BENCHMARK: bulkhead_adapter.so (the harness's queue), bulkhead_ring_adapter.so (our ring).
+# build.sh BENCHMARK: bulkhead_adapter.so (the harness's queue), bulkhead_ring_adapter.so (our
+# ring).
 set -eu
 clone=${1:?build.sh BENCHMARK}
 here=$(cd "$(dirname "$0")" && pwd)

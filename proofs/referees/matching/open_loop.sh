@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Plays the benchmark's five flows at several rates against engines, in an open loop, in turn.
-# open_loop.sh FOLDER OUT [CORE_A CORE_B [SECONDS [ROUNDS]]]: FOLDER has the generator and *_adapter.so (a clone of the
-# benchmark, or a copy of these) and, where there is no cargo, open-loop. It stops after the time or the rounds, whichever comes first,
-# and writes OUT/open-loop.csv and OUT/open-loop.md. ENGINES and RATES (million messages a second) choose what is run.
+# open_loop.sh FOLDER OUT [CORE_A CORE_B [SECONDS [ROUNDS]]]: FOLDER has the generator and
+# *_adapter.so (a clone of the benchmark, or a copy of these) and, where there is no cargo,
+# open-loop. It stops after the time or the rounds, whichever comes first, and writes
+# OUT/open-loop.csv and OUT/open-loop.md. ENGINES and RATES (million messages a second) choose what
+# is run.
 set -eu
 usage="open_loop.sh FOLDER OUT [CORE_A CORE_B [SECONDS [ROUNDS]]]"
 folder=$(cd "${1:?$usage}" && pwd)
@@ -31,7 +33,8 @@ for round in $(seq "$rounds"); do
       for engine in $engines; do
         [ $SECONDS -lt $until_s ] || break 4
         [ -e "./${engine}_adapter.so" ] || continue
-        # A flow is played in two seconds at the lowest rate: an engine that does not keep up gets ten times that.
+        # A flow is played in two seconds at the lowest rate: an engine that does not keep up gets
+        # ten times that.
         figures=$(timeout 30 "$driver" "./${engine}_adapter.so" "orders_${scenario}_s23_n1000000.bin" "${rate}000000" "$core_a" "$core_b") || figures=",,,,,,,,,"
         echo "$round,$engine,$scenario,$rate,$figures" >>"$out/open-loop.csv"
       done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds the C++ programs of the crash table: build.sh OUT [PREFIX VERSION]. OUT is
-# proofs/referees/target/crash-peers unless CRASH_TABLE_PEERS names another folder for the trials. PREFIX is
-# where cpp-ipc of that version is installed: include/libipc and lib/libipc.a.
+# proofs/referees/target/crash-peers unless CRASH_TABLE_PEERS names another folder for the trials.
+# PREFIX is where cpp-ipc of that version is installed: include/libipc and lib/libipc.a.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 out=${1:-$here/../../target/crash-peers}
@@ -25,8 +25,8 @@ if [ $# -ge 3 ]; then
 else
     echo "SKIPPED cpp-ipc: give the prefix where it is installed, and its version" >&2
 fi
-# Java: JAVA_BIN is a folder with java and javac of 22 or newer (.ci/languages.sh makes target/languages/java/bin). Agrona and Aeron are
-# fetched with Maven.
+# Java: JAVA_BIN is a folder with java and javac of 22 or newer (.ci/languages.sh makes
+# target/languages/java/bin). Agrona and Aeron are fetched with Maven.
 agrona=2.2.4 aeron=1.51.0 aeron_agrona=2.4.1
 [ -z "${JAVA_BIN:-}" ] || JAVA_BIN=$(cd "$JAVA_BIN" && pwd)
 fetch() { # artifact, then folder
