@@ -16,7 +16,7 @@ mod naive;
 #[path = "../tests/all/pair.rs"]
 mod pair;
 
-use drawn::{CommandSource, Seeded, Setting};
+use drawn::{CommandSource, Setting, SplitMix64};
 use exchange::{Command, Exchange};
 use pair::{CompareIntervals, Pair, failure};
 use std::process::ExitCode;
@@ -80,7 +80,7 @@ fn crowded(operations: u64, seed: u64) -> Result<u64, String> {
     for history in 0..operations.div_ceil(HISTORY) {
         let history_seed = seed.wrapping_mul(1 << 32).wrapping_add(history);
         let setting = Setting::of_history(history);
-        let (mut numbers, mut source) = (Seeded(history_seed), CommandSource::new(&setting));
+        let (mut numbers, mut source) = (SplitMix64(history_seed), CommandSource::new(&setting));
         let length = HISTORY.min(operations - history * HISTORY);
         let commands: Vec<Command> = (0..length).map(|_| source.command(&mut numbers)).collect();
         let mut pair = Pair::<Exchange>::new(&setting, INTERVALS);

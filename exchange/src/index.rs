@@ -290,6 +290,7 @@ impl Index {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shm::random::SplitMix64;
     use std::collections::HashMap;
 
     /// Applies the same operations to the index and to a `HashMap`.
@@ -298,10 +299,9 @@ mod tests {
         let mut index = Index::new(capacity);
         let mut map: HashMap<u64, u32> = HashMap::new();
         let mut by_slot = vec![0; capacity];
-        let mut state = 1u64;
+        let mut random = SplitMix64(1);
         for step in 0..40_000 {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            let id = ids((state >> 33) % 400);
+            let id = ids(random.below(400));
             let entry = index.find(id, index.home(id), |slot| by_slot[slot as usize] == id);
             assert_eq!(entry.map(|entry| index.slot(entry)), map.get(&id).copied(), "step {step}");
             if let Some(entry) = entry {

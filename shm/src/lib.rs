@@ -31,6 +31,8 @@ pub mod prefetch;
 pub mod process;
 #[cfg(not(loom))]
 pub mod queue;
+#[doc(hidden)]
+pub mod random;
 pub mod ring;
 pub mod sync;
 

@@ -16,6 +16,7 @@ use core::hint::black_box;
 use protocol::counters::AgentSlot;
 use protocol::labels::StrategyCounter;
 use protocol::plan::MemorySettings;
+use shm::random::SplitMix64;
 use system::clock::{Clock, Timebase};
 
 /// Cache lines of one step.
@@ -88,20 +89,6 @@ impl WalkTimes {
     }
 }
 
-/// A generator of well-mixed numbers (SplitMix64).
-struct Mixer(u64);
-
-impl Mixer {
-    fn below(&mut self, bound: u32) -> u32 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        ((u128::from(mixed) * u128::from(bound)) >> 64) as u32
-    }
-}
-
 impl WorkingSet {
     /// Allocates the heap of a strategy and touches each of its pages. Returns `None` if the run
     /// has no working set.
@@ -109,9 +96,9 @@ impl WorkingSet {
         let count = u32::try_from(settings.lines()).ok().filter(|count| *count > 0)?;
         let mut lines: Box<[Line]> = (0..count).map(|next| Line { next }).collect();
         // Sattolo's shuffle: a permutation that is one cycle.
-        let mut mixer = Mixer(settings.seed ^ (u64::from(strategy) << 48));
+        let mut random = SplitMix64(settings.seed ^ (u64::from(strategy) << 48));
         for last in (1..count).rev() {
-            let other = mixer.below(last) as usize;
+            let other = random.below(last.into()) as usize;
             let (low, high) = lines.split_at_mut(last as usize);
             if let (Some(low), Some(high)) = (low.get_mut(other), high.first_mut()) {
                 core::mem::swap(&mut low.next, &mut high.next);

@@ -1,9 +1,10 @@
 //! One book of up to 100,000 orders, too large for the naive engine: a ledger checks its events.
 
-use crate::drawn::{CommandSource, Seeded, Setting};
+use crate::drawn::{CommandSource, Setting};
 use crate::ledger::Ledger;
 use crate::pair::Engine;
 use exchange::{Exchange, Side};
+use shm::random::SplitMix64;
 
 /// The totals of a run.
 pub struct DeepRun {
@@ -16,7 +17,7 @@ pub struct DeepRun {
 /// checks itself.
 pub fn run(operations: u64, seed: u64, check_interval: u64) -> Result<DeepRun, String> {
     let setting = Setting::large();
-    let (mut numbers, mut source) = (Seeded(seed), CommandSource::new(&setting));
+    let (mut numbers, mut source) = (SplitMix64(seed), CommandSource::new(&setting));
     let (mut engine, mut ledger) = (Exchange::start(&setting), Ledger::default());
     let (mut events, mut max_open) = (Vec::new(), 0);
     for index in 0..operations {

@@ -1,6 +1,7 @@
 //! Random commands for properties, soak and fuzzing; the number 0 draws ordinary values.
 
 use exchange::{Capacity, Command, Instrument, NewOrder, OrderType, SelfTrade, Side, TimeInForce};
+use shm::random::SplitMix64;
 
 /// A source of numbers.
 pub trait Numbers {
@@ -23,16 +24,9 @@ pub trait Numbers {
     }
 }
 
-/// A seeded source (SplitMix64).
-pub struct Seeded(pub u64);
-
-impl Numbers for Seeded {
+impl Numbers for SplitMix64 {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(x ^ (x >> 31)) * u128::from(bound)) >> 64) as u64
+        self.below(bound)
     }
 }
 

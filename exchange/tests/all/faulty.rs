@@ -1,8 +1,9 @@
 //! Engines with one mistake each, which the comparison with the naive engine must detect.
 
-use crate::drawn::{CommandSource, Seeded, Setting};
+use crate::drawn::{CommandSource, Setting};
 use crate::pair::{Engine, run, shrink};
 use exchange::{Command, Event, Exchange, NewOrder, OrderType, SelfTrade, TimeInForce};
+use shm::random::SplitMix64;
 use std::marker::PhantomData;
 
 /// A mistake: changes commands on their way to the engine, or events on their way from it.
@@ -150,7 +151,7 @@ event_mistakes! {
 fn assert_mistake_is_detected<M: Mistake>(name: &str) {
     let setting = Setting::crowded();
     for seed in 0..40 {
-        let (mut numbers, mut source) = (Seeded(seed), CommandSource::new(&setting));
+        let (mut numbers, mut source) = (SplitMix64(seed), CommandSource::new(&setting));
         let commands: Vec<Command> = (0..2000).map(|_| source.command(&mut numbers)).collect();
         if run::<FaultyEngine<M>>(&setting, &commands).is_err() {
             let shortest = shrink::<FaultyEngine<M>>(&setting, &commands);

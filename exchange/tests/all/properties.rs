@@ -1,11 +1,12 @@
 //! Properties: the engine agrees with the naive one on random commands.
 
 use crate::deep;
-use crate::drawn::{CommandSource, Seeded, Setting, Words};
+use crate::drawn::{CommandSource, Setting, Words};
 use crate::pair::{ALWAYS, Engine, Pair, failure, run};
 use exchange::{Command, Event, Events, Exchange};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use shm::random::SplitMix64;
 use std::collections::BTreeMap;
 
 /// Commands, each drawn from its own words, so that leaving one out keeps the others.
@@ -59,7 +60,7 @@ fn engine_agrees_with_naive_over_long_histories() {
     let mut event_counts: BTreeMap<String, usize> = BTreeMap::new();
     for seed in 0..12 {
         let setting = Setting::of_history(seed);
-        let (mut numbers, mut source) = (Seeded(seed), CommandSource::new(&setting));
+        let (mut numbers, mut source) = (SplitMix64(seed), CommandSource::new(&setting));
         let commands: Vec<Command> = (0..4000).map(|_| source.command(&mut numbers)).collect();
         let mut pair = Pair::<Exchange>::new(&setting, ALWAYS);
         for command in &commands {
@@ -98,7 +99,7 @@ impl Events for EventCount {
 fn no_command_allocates() {
     assert!(system::alloc::is_counted());
     let setting = Setting::crowded();
-    let (mut numbers, mut source) = (Seeded(1), CommandSource::new(&setting));
+    let (mut numbers, mut source) = (SplitMix64(1), CommandSource::new(&setting));
     let commands: Vec<Command> = (0..50_000).map(|_| source.command(&mut numbers)).collect();
     let (mut engine, mut count) = (Exchange::start(&setting), EventCount(0));
     let before = system::alloc::allocations();

@@ -1,18 +1,19 @@
 //! Saved states: a restored exchange continues as the saved one, and invalid states are refused.
 
-use crate::drawn::{CommandSource, Seeded, Setting};
+use crate::drawn::{CommandSource, Setting};
 use crate::pair::Engine;
 use exchange::{
     Capacity, Command, Exchange, Instrument, NewOrder, OrderType, SelfTrade, Side, State, StateError,
     TimeInForce,
 };
 use serde_json::{Value, json};
+use shm::random::SplitMix64;
 
 #[test]
 fn restored_exchange_continues_as_the_saved_one() {
     for seed in 0..12 {
         let setting = Setting::of_history(seed);
-        let (mut numbers, mut source) = (Seeded(seed), CommandSource::new(&setting));
+        let (mut numbers, mut source) = (SplitMix64(seed), CommandSource::new(&setting));
         let mut saved = Exchange::start(&setting);
         let mut restored = Exchange::start(&setting);
         for step in 0..1500 {

@@ -2,6 +2,7 @@
 
 use journal::{JournalError, LogEnd, Recovered, Writer, recover};
 use serde::{Deserialize, Serialize};
+use shm::random::SplitMix64;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -15,22 +16,9 @@ pub fn is_slow() -> bool {
     std::env::var_os("BULKHEAD_SLOW").is_some_and(|value| value == "1")
 }
 
-/// A seeded random number generator (SplitMix64).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (x ^ x >> 31) % end
-    }
-}
-
 /// Returns the payload of a record: 1 to 90 bytes.
 pub fn payload(sequence: u64) -> Vec<u8> {
-    let mut random = Random(sequence);
+    let mut random = SplitMix64(sequence);
     (0..=random.below(90)).map(|_| random.below(256) as u8).collect()
 }
 

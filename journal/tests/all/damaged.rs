@@ -1,10 +1,11 @@
 //! Segments that another program removes, truncates, changes, renames or swaps after a kill:
 //! recovery returns every acknowledged record, or reports the damage.
 
-use crate::common::{Random, State, append, copy, folder, is_slow, payload, recovered};
+use crate::common::{State, append, copy, folder, is_slow, payload, recovered};
 use crate::victim::{victim, words};
 use journal::format::{SEGMENT_HEADER, SegmentHeader, WATERMARK};
 use journal::{Durability, JournalError, Options, Recovered, Writer, tool};
+use shm::random::SplitMix64;
 use shm::sync::Ordering;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -47,7 +48,7 @@ pub fn write_until_killed(mode: &str, folder: &Path) {
 }
 
 /// Starts a victim and kills it. Returns the last record that it acknowledged.
-fn kill_one(mode: &str, folder: &Path, random: &mut Random) -> u64 {
+fn kill_one(mode: &str, folder: &Path, random: &mut SplitMix64) -> u64 {
     let wanted = recovered(folder).unwrap().1.last + random.below(300);
     let mut victim = victim(mode, folder);
     let started = Instant::now();
@@ -77,7 +78,7 @@ fn has_successor(mode: &str, later: &[PathBuf]) -> bool {
 
 /// Damages one segment, or two. Returns a description. The newest segment does not vanish: without
 /// a successor nothing shows that it was there.
-fn damage(mode: &str, folder: &Path, random: &mut Random) -> String {
+fn damage(mode: &str, folder: &Path, random: &mut SplitMix64) -> String {
     let paths = segments(folder);
     let chosen = random.below(paths.len() as u64) as usize;
     let (path, other) = (&paths[chosen], &paths[random.below(paths.len() as u64) as usize]);
@@ -158,7 +159,7 @@ impl Outcomes {
 
 /// Kills writers of each mode and damages copies of what each leaves, after `prepare`.
 fn kill_and_damage(kills: u64, prepare: impl Fn(&Path)) -> Outcomes {
-    let (mut random, mut outcomes) = (Random(7), Outcomes::default());
+    let (mut random, mut outcomes) = (SplitMix64(7), Outcomes::default());
     for mode in MODES {
         let folder = folder();
         let mut acknowledged = 0;

@@ -1,21 +1,22 @@
 //! The fuzz target with random bytes, and the roundtrip of arbitrary records as a property.
 
 use crate::basics::open;
-use crate::common::{Random, folder, is_slow};
+use crate::common::{folder, is_slow};
 use journal::Reader;
 use proptest::prelude::*;
+use shm::random::SplitMix64;
 
 #[path = "../../../proofs/fuzz/journal/bodies/reader.rs"]
 mod reader;
 
 #[test]
 fn arbitrary_bytes_are_read_without_harm() {
-    let mut random = Random(11);
+    let mut random = SplitMix64(11);
     for _ in 0..if is_slow() { 200_000 } else { 3000 } {
         let length = random.below(400);
         // Small numbers more often, as lengths and sequences are.
         let byte =
-            |random: &mut Random| if random.below(3) > 0 { random.below(4) } else { random.below(256) } as u8;
+            |random: &mut SplitMix64| if random.below(3) > 0 { random.below(4) } else { random.below(256) } as u8;
         let bytes: Vec<u8> = (0..length).map(|_| byte(&mut random)).collect();
         reader::read(&bytes);
     }

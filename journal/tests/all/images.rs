@@ -6,9 +6,10 @@
 //! disk writes whole. A block that was written several times may have any of its states.
 
 use crate::basics::{open, options};
-use crate::common::{Random, State, append, folder, is_slow, payload, recovered};
+use crate::common::{State, append, folder, is_slow, payload, recovered};
 use journal::format::{self, SEGMENT_HEADER, ScanResult, SegmentHeader};
 use journal::{Durability, JournalError, Options, Writer};
+use shm::random::SplitMix64;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -135,7 +136,7 @@ impl RecordedLog {
                 images += 1;
             }
         }
-        let mut random = Random(durable);
+        let mut random = SplitMix64(durable);
         for _ in 0..random_images {
             let image = self.write_image(&dirty_blocks, &mut |_| match random.below(3) {
                 0 => 0,
@@ -254,7 +255,7 @@ fn log_truncated_at_any_byte_recovers_prefix() {
 fn flipped_bit_ends_log_or_changes_nothing() {
     let (folder, path, file, end, last) = long_log();
     let open = fs::File::options().write(true).open(&path).unwrap();
-    let mut random = Random(1);
+    let mut random = SplitMix64(1);
     let images = if is_slow() { 60_000 } else { 5000 };
     for _ in 0..images {
         use std::os::unix::fs::FileExt;
@@ -293,7 +294,7 @@ fn missing_durable_record_is_damage() {
 fn writer_continues_after_any_image_without_stale_records() {
     let recorded = record(60, 120);
     let dirty_blocks = recorded.dirty_blocks();
-    let mut random = Random(77);
+    let mut random = SplitMix64(77);
     let rounds = if is_slow() { 2000 } else { 60 };
     for round in 0..rounds {
         for entry in fs::read_dir(recorded.folder.path()).unwrap().flatten() {

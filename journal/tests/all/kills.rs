@@ -1,8 +1,9 @@
 //! Writers in their own processes that are killed at random times.
 
 use crate::basics::open;
-use crate::common::{Random, State, append, folder, is_slow, payload, recovered};
+use crate::common::{State, append, folder, is_slow, payload, recovered};
 use crate::victim::{victim, words};
+use shm::random::SplitMix64;
 use shm::sync::Ordering;
 use std::path::Path;
 use std::time::Duration;
@@ -49,7 +50,7 @@ fn append_forever(folder: &Path, acknowledges_early: bool) {
     }
 }
 
-fn round(mode: &str, folder: &Path, random: &mut Random) -> (u64, u64) {
+fn round(mode: &str, folder: &Path, random: &mut SplitMix64) -> (u64, u64) {
     let before = recovered(folder).unwrap().1.last;
     let mut victim = victim(mode, folder);
     // The kill comes during its recovery, at its first record, or later.
@@ -69,7 +70,7 @@ fn round(mode: &str, folder: &Path, random: &mut Random) -> (u64, u64) {
 
 #[test]
 fn killed_writer_loses_no_acknowledged_record() {
-    let mut random = Random(3);
+    let mut random = SplitMix64(3);
     let folder = folder();
     for kill in 0..if is_slow() { 1000 } else { 40 } {
         // One directory for all: each victim continues after the last one.
@@ -90,7 +91,7 @@ fn killed_writer_loses_no_acknowledged_record() {
 
 #[test]
 fn writer_that_acknowledges_early_is_detected() {
-    let mut random = Random(4);
+    let mut random = SplitMix64(4);
     let lost = (0..100).any(|_| {
         let folder = folder();
         let (acknowledged, recovered_last) = round("acknowledge-early", folder.path(), &mut random);

@@ -6,6 +6,7 @@ use crate::stamps::StampLog;
 use crate::status::{self, LOG_OFFSET};
 use proptest::prelude::*;
 use shm::memory::{AtomicWords, Region};
+use shm::random::SplitMix64;
 use shm::sync::Ordering;
 
 /// A function that offers a gap to a log; ticks are nanoseconds.
@@ -34,19 +35,12 @@ fn sleeps(log: &mut StampLog, ended: u64, ticks: u64) {
 
 /// Makes gaps of all lengths, short ones far more often: end and length of each.
 fn gaps(seed: u64, count: usize) -> Vec<(u64, u64)> {
-    let (mut state, mut at) = (seed | 1, 0);
-    let mut draw = move || {
-        // Marsaglia's xorshift.
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as f64 / (1u64 << 53) as f64
-    };
+    let (mut random, mut at) = (SplitMix64(seed), 0);
     let gap = |_| {
         // Pareto: the longest of 10,000 gaps is a hundred times as long as the longest of a
         // hundred.
-        let ticks = (3_000.0 / (1.0 - draw()).max(1e-6)) as u64;
-        at += ticks + (draw() * 20_000.0) as u64;
+        let ticks = (3_000.0 / (1.0 - random.share()).max(1e-6)) as u64;
+        at += ticks + (random.share() * 20_000.0) as u64;
         (at, ticks)
     };
     (0..count).map(gap).collect()

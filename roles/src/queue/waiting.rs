@@ -2,6 +2,7 @@
 
 use protocol::plan::{EndWaiting, EventCost};
 use shm::idle::{Idle, IdleStrategy, Park};
+use shm::random::SplitMix64;
 use std::time::Duration;
 use system::clock::{Clock, ClockSource};
 
@@ -78,13 +79,13 @@ pub struct Pace {
     cost: Option<EventCost>,
     jitter: f64,
     ns_per_tick: f64,
-    random: u64,
+    random: SplitMix64,
 }
 
 impl Pace {
     /// Creates the cost of events; `jitter` is the relative half-width of its variation.
     pub const fn new(cost: Option<EventCost>, jitter: f64, ns_per_tick: f64, seed: u64) -> Self {
-        Self { cost, jitter, ns_per_tick, random: seed }
+        Self { cost, jitter, ns_per_tick, random: SplitMix64(seed) }
     }
 
     /// Returns `true` if events cost time at this end of the queue.
@@ -94,13 +95,7 @@ impl Pace {
 
     /// Draws the random cost of one event, in nanoseconds.
     pub fn draw(&mut self, ns: u64) -> u64 {
-        // splitmix64 (Steele, Lea, Flood 2014).
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let even = ((mixed ^ mixed >> 31) >> 11) as f64 / (1u64 << 53) as f64;
-        (ns as f64 * (1.0 + self.jitter * (2.0 * even - 1.0))) as u64
+        (ns as f64 * (1.0 + self.jitter * (2.0 * self.random.share() - 1.0))) as u64
     }
 
     /// Spends the time that one event costs.

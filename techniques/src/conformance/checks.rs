@@ -5,6 +5,7 @@ use super::{CheckMemory, Violation, queue};
 use core::ops::ControlFlow;
 use core::time::Duration;
 use shm::queue::Queue;
+use shm::random::SplitMix64;
 use shm::ring::{Consumer, Link, Producer, Step};
 use std::time::Instant;
 
@@ -94,13 +95,10 @@ pub fn against_a_model<T: Link>(memory: CheckMemory, seed: u64) -> Result<(), Vi
     let mut consumer = queue.consumer()?;
     let mut producers = [queue.producer(0)?, queue.producer(1)?];
     let (mut ledger, mut sent, mut taken) = (MessageLedger::new(2), [0; 2], 0);
-    let mut draw = seed;
+    let mut random = SplitMix64(seed);
     for _ in 0..60 {
-        // SplitMix64 (Steele, Lea, Flood 2014).
-        draw = draw.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (draw ^ (draw >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let (actor, times) = ((mixed % 3) as usize, 1 + (mixed >> 32) % 40);
+        let drawn = random.draw();
+        let (actor, times) = ((drawn % 3) as usize, 1 + (drawn >> 32) % 40);
         for _ in 0..times {
             let held = sent[0] + sent[1] - taken;
             if actor < 2 {

@@ -6,6 +6,7 @@ mod two_cores;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
+use shm::random::SplitMix64;
 use std::io::{Read, Write as _};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -515,17 +516,15 @@ pub fn concurrently<'a, T: Sync>(max: usize, cases: &'a [T], check: impl Fn(&'a 
     });
 }
 
-/// Random numbers (SplitMix64; Steele, Lea, Flood 2014): equal seeds give equal numbers on every
-/// machine.
+/// Random numbers: equal seeds give equal numbers on every machine.
 pub struct Random(pub u64);
 
 impl Random {
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        let mut random = SplitMix64(self.0);
+        let drawn = random.draw();
+        self.0 = random.0;
+        drawn
     }
 
     pub fn below(&mut self, end: usize) -> usize {

@@ -39,13 +39,6 @@ pub fn places(peer: &Peer, limit: usize) -> Vec<(usize, usize)> {
     first.into_iter().chain(rest.into_iter().step_by(step)).collect()
 }
 
-/// A value that depends on the place (splitmix64).
-fn random(seed: u64) -> u64 {
-    let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
 pub fn overwrite(peer: &Peer, (mapping, word): (usize, usize), facts: &mut Facts) {
     let place = Place::new();
     let (mut sender, mut receiver) = both(peer, &place);
@@ -57,7 +50,7 @@ pub fn overwrite(peer: &Peer, (mapping, word): (usize, usize), facts: &mut Facts
         return facts.add(NAME, "not tried", 1);
     };
     facts.add(NAME, "words", 1);
-    let value = random((mapping as u64) << 40 | word as u64 | 1 << 60);
+    let value = shm::random::mix((mapping as u64) << 40 | word as u64 | 1 << 60);
     // Half of them while the first messages are there, half of them after these.
     if word.is_multiple_of(2) {
         receiver.send_command("poll 5");

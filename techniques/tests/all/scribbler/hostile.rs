@@ -9,6 +9,7 @@ use protocol::topology::{self, RunSegment};
 use shm::attached::Access;
 use shm::memory::{AtomicWords, Region};
 use shm::process::start_time;
+use shm::random::SplitMix64;
 use shm::ring::{Producer, SegmentPlace, SegmentSpec};
 use shm::sync::Ordering::Relaxed;
 use std::io::Write;
@@ -41,18 +42,15 @@ pub fn start(plan: &Plan, idle: u32) -> Child {
         .expect("it starts")
 }
 
-struct Draws(u64);
+struct Draws(SplitMix64);
 
 impl Draws {
     fn any(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        self.0.draw()
     }
 
     fn below(&mut self, bound: usize) -> usize {
-        (self.any() % bound as u64) as usize
+        self.0.below(bound as u64) as usize
     }
 }
 
@@ -75,7 +73,7 @@ pub fn scribble(parameters: &str) -> ! {
             }
         }
     });
-    let mut draws = Draws(start_time(std::process::id()).unwrap_or(0) ^ u64::from(idle));
+    let mut draws = Draws(SplitMix64(start_time(std::process::id()).unwrap_or(0) ^ u64::from(idle)));
     loop {
         for _ in 0..BATCH {
             scribble_once(&writable, &mut draws);
