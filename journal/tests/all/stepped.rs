@@ -10,14 +10,14 @@ use crate::basics::{open, options};
 use crate::common::{State, append, folder, is_slow, payload, recovered};
 use crate::victim::{Victim, victim, words};
 use journal::{Durability, Reader, Writer};
-use nix::sys::ptrace;
+use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{Signal, raise};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, gettid};
 use shm::sync::Ordering;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use stepper::{Resume, Stop, Tracee};
 
 /// Records before the first stepped one: the last stepped ones are in the next segment.
 fn begin(folder: &Path) -> (Writer, u64) {
@@ -58,24 +58,19 @@ pub fn stepped(folder: &Path, acknowledges_early: bool) {
     }
 }
 
-/// Waits for a stop. Returns its signal; `None` if the process cannot be traced or has ended.
-fn wait_for_stop(thread: Pid) -> Option<Signal> {
-    match waitpid(thread, Some(WaitPidFlag::__WALL)) {
-        Ok(WaitStatus::Stopped(_, signal)) => Some(signal),
-        _ => None,
-    }
-}
+/// The victim's stop before and after an append.
+const STOPPED: Stop = Stop::Signal(Signal::SIGSTOP);
 
 /// Kills the traced process and reaps the thread, before which the process does not end.
 struct Traced<'a> {
-    thread: Pid,
+    thread: Tracee,
     victim: &'a mut Victim,
 }
 
 impl Drop for Traced<'_> {
     fn drop(&mut self) {
         self.victim.kill();
-        while wait_for_stop(self.thread).is_some() {}
+        while self.thread.wait().is_ok_and(|stop| !stop.is_end()) {}
     }
 }
 
@@ -132,25 +127,24 @@ fn step_through(mode: &str, appends: u64) -> Option<StepCounts> {
     }
     // It now asks to be traced.
     std::thread::sleep(std::time::Duration::from_millis(50));
-    let pid = Pid::from_raw(words[1].load(Ordering::Relaxed) as i32);
-    if wait_for_stop(pid) != Some(Signal::SIGSTOP) {
+    let thread = Tracee::new(Pid::from_raw(words[1].load(Ordering::Relaxed) as i32));
+    if thread.wait() != Ok(STOPPED) {
         eprintln!("SKIPPED, NOTHING WAS STEPPED: a child cannot be traced here");
         return None;
     }
-    let traced = Traced { thread: pid, victim: &mut victim };
-    ptrace::setoptions(pid, ptrace::Options::PTRACE_O_EXITKILL).unwrap();
+    let traced = Traced { thread, victim: &mut victim };
+    thread.set_options(Options::PTRACE_O_EXITKILL).unwrap();
     let mut counts = StepCounts::default();
     let mut last = recovered(folder.path()).unwrap().1.last;
     let mut follower = LogFollower::begin(folder.path());
     for _ in 0..appends {
         let mut visible = last;
         loop {
-            ptrace::step(pid, None).unwrap();
-            match wait_for_stop(pid).expect("the victim is alive") {
-                Signal::SIGTRAP => counts.instructions += 1,
+            match thread.step().unwrap() {
+                Stop::Trap => counts.instructions += 1,
                 // The stop after the append.
-                Signal::SIGSTOP => break,
-                other => panic!("{other}"),
+                STOPPED => break,
+                other => panic!("{other:?}"),
             }
             counts.would_be_misread += u64::from(follower.would_misread_record());
             let (_, end) = recovered(folder.path()).unwrap();
@@ -170,8 +164,8 @@ fn step_through(mode: &str, appends: u64) -> Option<StepCounts> {
         let (state, end) = recovered(folder.path()).unwrap();
         assert_eq!((end.last, &state), (last, &State::after(last)));
         assert_eq!((follower.last(), &follower.state), (last, &state));
-        ptrace::cont(pid, None).unwrap();
-        assert_eq!(wait_for_stop(pid), Some(Signal::SIGSTOP));
+        thread.resume(Resume::Run, None).unwrap();
+        assert_eq!(thread.wait(), Ok(STOPPED));
     }
     println!("{mode}: {counts:?}");
     drop(traced);

@@ -7,18 +7,18 @@
 
 use super::calls::call_of;
 use super::spawn_tracer::Births;
-use super::tracer::{kill_tracee, resume};
 use crate::common::{
     LIMIT, Launcher, RECOVERABLE, Running, has_role_threads, list, newest_process, serving_process, signal,
     slow, wait_until,
 };
 use nix::errno::Errno;
-use nix::sys::ptrace::{self, Options};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::ptrace::Options;
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use stepper::{Resume, Stop, Tracee};
 
 /// Without a stop for this long, the thread waits for those that it has started.
 const QUIET: Duration = Duration::from_millis(400);
@@ -37,7 +37,7 @@ enum KillAttempt {
 /// first read after a poll.
 fn kill_at_stop(
     stop: usize,
-    task: Pid,
+    task: Tracee,
     is_standby: bool,
     out: &Path,
     mut poll_births: impl FnMut() -> nix::Result<()>,
@@ -45,47 +45,45 @@ fn kill_at_stop(
     let (mut stops, mut is_counting, mut last_stop_at, mut last) = (0, !is_standby, Instant::now(), "");
     loop {
         poll_births()?;
-        match waitpid(task, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG))? {
-            WaitStatus::StillAlive if is_counting && last_stop_at.elapsed() > QUIET => {
-                ptrace::interrupt(task)?;
-                waitpid(task, Some(WaitPidFlag::__WALL))?;
-                ptrace::detach(task, None)?;
+        match task.poll()? {
+            None if is_counting && last_stop_at.elapsed() > QUIET => {
+                task.interrupt()?;
+                task.wait()?;
+                task.detach(None)?;
                 return Ok(KillAttempt::Over);
             }
-            WaitStatus::StillAlive => {
+            None => {
                 assert!(last_stop_at.elapsed() < Duration::from_secs(60), "the standby was never promoted");
                 std::thread::sleep(Duration::from_micros(20));
             }
-            WaitStatus::PtraceSyscall(_) => {
+            Some(Stop::Call) => {
                 last_stop_at = Instant::now();
-                let call = call_of(task, task, out)?;
+                let call = call_of(task.pid(), task.pid(), out)?;
                 // A poll that the tracer interrupted continues as `restart_syscall`.
                 is_counting |= call.name == "read" && ["poll", "ppoll", "restart_syscall"].contains(&last);
                 last = call.name;
                 stops += usize::from(is_counting);
                 if stops == stop {
-                    kill_tracee(task)?;
+                    task.kill()?;
                     return Ok(KillAttempt::At(call.description));
                 }
-                resume(task, None);
+                task.resume(Resume::Call, None)?;
             }
-            WaitStatus::Stopped(_, signal) => resume(task, Some(signal)),
-            WaitStatus::Exited(..) | WaitStatus::Signaled(..) if !is_counting => {
-                return Ok(KillAttempt::Unready);
+            Some(end) if end.is_end() && !is_counting => return Ok(KillAttempt::Unready),
+            Some(end) if end.is_end() => {
+                panic!("ended by itself after {last}, at stop {stops} of {stop}: {end:?}")
             }
-            status @ (WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => {
-                panic!("ended by itself after {last}, at stop {stops} of {stop}: {status:?}")
-            }
-            _ => resume(task, None),
+            Some(Stop::Signal(signal)) => task.resume(Resume::Call, Some(signal))?,
+            Some(Stop::Trap) => task.resume(Resume::Call, Some(Signal::SIGTRAP))?,
+            Some(_) => task.resume(Resume::Call, None)?,
         }
     }
 }
 
 /// Kills the running exchange and, at the given stop after its promotion, the standby.
 fn kill_standby_at(stop: usize, active: u32, standby: u32, out: &Path) -> nix::Result<KillAttempt> {
-    let task = Pid::from_raw(standby as i32);
-    ptrace::seize(task, Options::PTRACE_O_TRACESYSGOOD)?;
-    ptrace::interrupt(task)?;
+    let task = Tracee::seize(Pid::from_raw(standby as i32), Options::PTRACE_O_TRACESYSGOOD)?;
+    task.interrupt()?;
     signal(active, "KILL");
     kill_at_stop(stop, task, true, out, || Ok(()))
 }
@@ -115,7 +113,7 @@ fn kill_engine_at(stop: usize, active: u32, launcher: u32, out: &Path) -> nix::R
         assert!(killed_at.elapsed() < Duration::from_secs(60), "the engine was never started again");
         std::thread::sleep(Duration::from_micros(100));
     };
-    resume(task, None);
+    task.resume(Resume::Call, None)?;
     let call = kill_at_stop(stop, task, false, out, || births.poll().map(drop));
     births.end()?;
     call

@@ -1,73 +1,59 @@
 //! Stops a process of a run before its first instruction. Only process creation of the launcher is
 //! traced, so it otherwise runs at full speed.
 
-use super::tracer::unless_gone;
 use nix::sys::ptrace::{self, Event, Options};
-use nix::sys::signal::Signal;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use stepper::{Resume, Stop, Tracee};
 
 pub struct Births {
-    launcher: Pid,
+    launcher: Tracee,
     /// Children that have not yet executed their program.
-    children: Vec<Pid>,
+    children: Vec<Tracee>,
     role: String,
 }
 
 impl Births {
     /// Starts tracing the launcher for processes of a role.
     pub fn watch(launcher: u32, role: &str) -> nix::Result<Self> {
-        let launcher = Pid::from_raw(launcher as i32);
         let options = Options::PTRACE_O_TRACESYSGOOD
             | Options::PTRACE_O_TRACEFORK
             | Options::PTRACE_O_TRACEVFORK
             | Options::PTRACE_O_TRACEEXEC;
-        ptrace::seize(launcher, options)?;
+        let launcher = Tracee::seize(Pid::from_raw(launcher as i32), options)?;
         Ok(Self { launcher, children: Vec::new(), role: format!("\0role\0{role}\0") })
     }
 
     /// Resumes every stopped tracee. Returns the awaited process once it has executed its program,
     /// stopped before its first instruction and no longer polled.
-    pub fn poll(&mut self) -> nix::Result<Option<Pid>> {
-        match poll_status(self.launcher)? {
-            WaitStatus::StillAlive => {}
-            status => self.on_launcher_stop(status)?,
+    pub fn poll(&mut self) -> nix::Result<Option<Tracee>> {
+        if let Some(stop) = self.launcher.poll()? {
+            self.on_launcher_stop(stop)?;
         }
         for child in self.children.clone() {
-            match poll_status(child)? {
-                WaitStatus::StillAlive => {}
-                WaitStatus::PtraceEvent(_, _, event) if event == Event::PTRACE_EVENT_EXEC as i32 => {
+            match child.poll()? {
+                None => {}
+                Some(stop) if stop.is_exec() => {
                     self.children.retain(|other| *other != child);
-                    let cmdline = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+                    let cmdline = std::fs::read(format!("/proc/{}/cmdline", child.pid())).unwrap_or_default();
                     if String::from_utf8_lossy(&cmdline).contains(&self.role) {
                         return Ok(Some(child));
                     }
-                    unless_gone(ptrace::detach(child, None))?;
+                    child.detach(None)?;
                 }
-                WaitStatus::Exited(..) | WaitStatus::Signaled(..) => {
-                    self.children.retain(|other| *other != child)
-                }
-                WaitStatus::Stopped(_, signal) if signal != Signal::SIGTRAP => {
-                    unless_gone(ptrace::cont(child, Some(signal)))?;
-                }
-                _ => unless_gone(ptrace::cont(child, None))?,
+                Some(stop) if stop.is_end() => self.children.retain(|other| *other != child),
+                Some(stop) => run_on(child, stop)?,
             }
         }
         Ok(None)
     }
 
-    fn on_launcher_stop(&mut self, status: WaitStatus) -> nix::Result<()> {
+    fn on_launcher_stop(&mut self, stop: Stop) -> nix::Result<()> {
         let fork_events = [Event::PTRACE_EVENT_FORK as i32, Event::PTRACE_EVENT_VFORK as i32];
-        match status {
-            WaitStatus::PtraceEvent(_, _, event) if fork_events.contains(&event) => {
-                self.children.push(Pid::from_raw(ptrace::getevent(self.launcher)? as i32));
-                unless_gone(ptrace::cont(self.launcher, None))
-            }
-            WaitStatus::Stopped(_, signal) if signal != Signal::SIGTRAP => {
-                unless_gone(ptrace::cont(self.launcher, Some(signal)))
-            }
-            _ => unless_gone(ptrace::cont(self.launcher, None)),
+        if matches!(stop, Stop::Event(event) if fork_events.contains(&event)) {
+            let child = Pid::from_raw(ptrace::getevent(self.launcher.pid())? as i32);
+            self.children.push(Tracee::new(child));
         }
+        run_on(self.launcher, stop)
     }
 
     /// Detaches from all children and then from the launcher.
@@ -75,21 +61,21 @@ impl Births {
         loop {
             while !self.children.is_empty() {
                 if let Some(child) = self.poll()? {
-                    unless_gone(ptrace::detach(child, None))?;
+                    child.detach(None)?;
                 }
                 std::thread::sleep(std::time::Duration::from_micros(100));
             }
-            unless_gone(ptrace::interrupt(self.launcher))?;
-            match waitpid(self.launcher, Some(WaitPidFlag::__WALL))? {
-                WaitStatus::PtraceEvent(_, _, event) if event == Event::PTRACE_EVENT_STOP as i32 => {
-                    return unless_gone(ptrace::detach(self.launcher, None));
-                }
-                status => self.on_launcher_stop(status)?,
+            self.launcher.interrupt()?;
+            match self.launcher.wait()? {
+                stop if stop.is_interruption() => return self.launcher.detach(None),
+                stop => self.on_launcher_stop(stop)?,
             }
         }
     }
 }
 
-fn poll_status(task: Pid) -> nix::Result<WaitStatus> {
-    waitpid(task, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG))
+/// Resumes a stopped task with its signal.
+fn run_on(task: Tracee, stop: Stop) -> nix::Result<()> {
+    let signal = if let Stop::Signal(signal) = stop { Some(signal) } else { None };
+    task.resume(Resume::Run, signal)
 }

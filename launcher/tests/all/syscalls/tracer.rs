@@ -8,13 +8,14 @@
 use super::calls::{Call, call_of};
 use nix::errno::Errno;
 use nix::libc;
-use nix::sys::ptrace::{self, Event, Options};
+use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use stepper::{Resume, Stop as TaskStop, Tracee};
 
 #[derive(Clone, Debug)]
 pub struct Stop {
@@ -70,7 +71,7 @@ pub fn trace(
         | Options::PTRACE_O_TRACEFORK
         | Options::PTRACE_O_TRACEVFORK
         | Options::PTRACE_O_EXITKILL;
-    if let Err(errno) = ptrace::seize(main, options) {
+    if let Err(errno) = Tracee::seize(main, options) {
         kill(main, Signal::SIGKILL).unwrap();
         waitpid(main, None).unwrap();
         return Err(errno);
@@ -99,32 +100,23 @@ fn start_stopped(program: &str, arguments: &[&str], stderr: impl Into<Stdio>) ->
 /// Continues the shell until it has executed the program.
 fn run_to_program(main: Pid) {
     kill(main, Signal::SIGCONT).unwrap();
+    let main = Tracee::new(main);
     loop {
-        match waitpid(main, Some(WaitPidFlag::__WALL)).unwrap() {
-            WaitStatus::PtraceEvent(_, _, event) if event == Event::PTRACE_EVENT_EXEC as i32 => return,
-            WaitStatus::PtraceEvent(..) => ptrace::cont(main, None).unwrap(),
-            WaitStatus::Stopped(_, signal) => ptrace::cont(main, signal).unwrap(),
-            status => panic!("the shell: {status:?}"),
+        match main.wait().unwrap() {
+            stop if stop.is_exec() => return,
+            TaskStop::Event(_) => main.resume(Resume::Run, None).unwrap(),
+            TaskStop::Signal(signal) => main.resume(Resume::Run, Some(signal)).unwrap(),
+            TaskStop::Trap => main.resume(Resume::Run, Some(Signal::SIGTRAP)).unwrap(),
+            stop => panic!("the shell: {stop:?}"),
         }
     }
 }
 
 /// Resumes a task until its next stop at a system call.
 pub fn resume(task: Pid, signal: Option<Signal>) {
-    unless_gone(ptrace::syscall(task, signal))
+    Tracee::new(task)
+        .resume(Resume::Call, signal)
         .unwrap_or_else(|errno| panic!("cannot resume {task}: {errno}"));
-}
-
-/// Ignores the error for a task that has exited.
-pub fn unless_gone(result: nix::Result<()>) -> nix::Result<()> {
-    if result == Err(Errno::ESRCH) { Ok(()) } else { result }
-}
-
-/// Kills a tracee. The kernel notifies its parent only after the tracer has waited.
-pub fn kill_tracee(task: Pid) -> nix::Result<()> {
-    kill(task, Signal::SIGKILL)?;
-    while !matches!(waitpid(task, Some(WaitPidFlag::__WALL))?, WaitStatus::Signaled(..)) {}
-    Ok(())
 }
 
 impl<F: FnMut(&Stop) -> StopAction> Tracer<'_, F> {
@@ -139,7 +131,7 @@ impl<F: FnMut(&Stop) -> StopAction> Tracer<'_, F> {
                     end = Some(self.killed_at.take().map_or(TraceEnd::Signal(signal), TraceEnd::KilledAt));
                 }
                 Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)) => {}
-                Ok(status) => self.stopped(status),
+                Ok(status) => self.stopped(status.pid().expect("a stop has a task"), status),
                 Err(Errno::EINTR) => {}
                 Err(Errno::ECHILD) => return end.expect("the command is waited for"),
                 Err(errno) => panic!("waitpid: {errno}"),
@@ -147,8 +139,8 @@ impl<F: FnMut(&Stop) -> StopAction> Tracer<'_, F> {
         }
     }
 
-    fn stopped(&mut self, status: WaitStatus) {
-        let task = status.pid().expect("a stop has a task");
+    fn stopped(&mut self, task: Pid, status: WaitStatus) {
+        let Some(stop) = TaskStop::from_status(status) else { return };
         if !self.threads.contains_key(&task) && !self.children.contains(&task) {
             if is_process(task) {
                 self.children.push(task);
@@ -157,33 +149,30 @@ impl<F: FnMut(&Stop) -> StopAction> Tracer<'_, F> {
             }
         }
         if self.children.contains(&task) {
-            self.child_stopped(task, status);
+            self.child_stopped(Tracee::new(task), stop);
             return;
         }
-        match status {
-            WaitStatus::PtraceSyscall(_) => {
+        match stop {
+            TaskStop::Call => {
                 if let Ok(stop) = self.at_call(task) {
                     self.ask(stop);
                 }
                 resume(task, None);
             }
-            WaitStatus::Stopped(_, signal) => resume(task, Some(signal)),
-            _ => resume(task, None),
+            _ => resume(task, signal_of(stop)),
         }
     }
 
     /// Handles a child's stops at its creation and after its `exec`; then detaches.
-    fn child_stopped(&mut self, child: Pid, status: WaitStatus) {
-        let executed = matches!(status, WaitStatus::PtraceEvent(_, _, event)
-            if event == Event::PTRACE_EVENT_EXEC as i32);
-        let signal = if let WaitStatus::Stopped(_, signal) = status { Some(signal) } else { None };
+    fn child_stopped(&mut self, child: Tracee, stop: TaskStop) {
+        let signal = signal_of(stop);
         if signal.is_none() {
-            let name = if executed { "a child has executed its program" } else { "a child is made" };
+            let name = if stop.is_exec() { "a child has executed its program" } else { "a child is made" };
             self.ask(Stop { description: name.into(), changes_state: true });
         }
-        let should_detach = executed || self.killed_at.is_some();
-        let resumed = if should_detach { ptrace::detach(child, signal) } else { ptrace::cont(child, signal) };
-        unless_gone(resumed).unwrap_or_else(|errno| panic!("cannot resume child {child}: {errno}"));
+        let should_detach = stop.is_exec() || self.killed_at.is_some();
+        let resumed = if should_detach { child.detach(signal) } else { child.resume(Resume::Run, signal) };
+        resumed.unwrap_or_else(|errno| panic!("cannot resume child {}: {errno}", child.pid()));
     }
 
     /// Returns the stop before or after a system call.
@@ -215,6 +204,15 @@ impl<F: FnMut(&Stop) -> StopAction> Tracer<'_, F> {
             }
         };
         kill(self.main, signal).unwrap();
+    }
+}
+
+/// Returns the signal that a stopped task gets when it is resumed.
+fn signal_of(stop: TaskStop) -> Option<Signal> {
+    match stop {
+        TaskStop::Signal(signal) => Some(signal),
+        TaskStop::Trap => Some(Signal::SIGTRAP),
+        _ => None,
     }
 }
 

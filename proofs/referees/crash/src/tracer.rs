@@ -7,12 +7,12 @@
 
 use crate::process::Process;
 use crate::shared::SharedMemory;
-use nix::sys::ptrace::{self, Options};
+use nix::sys::ptrace::Options;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
+use stepper::{Resume, Stop, Tracee};
 
 /// Instructions that a survey executes one by one; after them it counts system calls only.
 const MAX_STEPS: usize = 300_000;
@@ -88,10 +88,8 @@ fn spread(last: usize, limit: usize) -> impl Iterator<Item = usize> {
     (0..count).map(move |number| if count < 2 { 0 } else { number * last / (count - 1) })
 }
 
-/// How a stopped process is resumed: by a step, up to a system call, or without a stop.
-type Resume = fn(Pid, Option<Signal>) -> nix::Result<()>;
-
-enum Stop {
+/// A place at which a stretch has stopped.
+enum StretchStop {
     /// At one of the traps of the child.
     Trap,
     Step,
@@ -127,57 +125,48 @@ impl Process {
     /// Runs the child process up to the first trap of a command, and stops it there.
     pub fn begin(&mut self, command: &str) {
         start_watching();
-        ptrace::seize(self.thread, Options::PTRACE_O_TRACESYSGOOD).expect("a child may be traced");
+        Tracee::seize(self.thread, Options::PTRACE_O_TRACESYSGOOD).expect("a child may be traced");
         self.is_traced = true;
         self.send_command(command);
         watch(Some(self.thread));
-        let stop = self.wait_stop(None);
-        assert!(matches!(stop, Stop::Trap | Stop::Gone), "it was to stop at its trap");
+        let stop = self.wait_stop(Resume::Run);
+        assert!(matches!(stop, StretchStop::Trap | StretchStop::Gone), "it was to stop at its trap");
+    }
+
+    const fn tracee(&self) -> Tracee {
+        Tracee::new(self.thread)
     }
 
     /// Waits for a stop, and passes on the signals that are the child's own.
-    fn wait_stop(&self, again: Option<Resume>) -> Stop {
+    fn wait_stop(&self, again: Resume) -> StretchStop {
         loop {
-            match waitpid(self.thread, Some(WaitPidFlag::__WALL)) {
-                Ok(WaitStatus::PtraceSyscall(_)) => return Stop::Call,
-                Ok(WaitStatus::Stopped(_, Signal::SIGTRAP)) => {
-                    // A step has code TRAP_TRACE, a trap instruction SI_KERNEL.
-                    let is_trap = ptrace::getsiginfo(self.thread).is_ok_and(|info| info.si_code == 0x80);
-                    return if is_trap { Stop::Trap } else { Stop::Step };
-                }
-                Ok(WaitStatus::Stopped(_, signal)) => {
-                    let resume = again.unwrap_or(ptrace::cont);
-                    if resume(self.thread, Some(signal)).is_err() {
-                        return Stop::Gone;
-                    }
-                }
-                Ok(WaitStatus::PtraceEvent(..)) => {
-                    let _ = ptrace::cont(self.thread, None);
-                }
-                _ => return Stop::Gone,
+            let resumed = match self.tracee().wait() {
+                Ok(Stop::Call) => return StretchStop::Call,
+                Ok(Stop::Trap) if self.tracee().is_at_own_trap() => return StretchStop::Trap,
+                Ok(Stop::Trap) => return StretchStop::Step,
+                Ok(Stop::Signal(signal)) => self.tracee().resume(again, Some(signal)),
+                Ok(Stop::Event(_)) => self.tracee().resume(Resume::Run, None),
+                _ => return StretchStop::Gone,
+            };
+            if resumed.is_err() {
+                return StretchStop::Gone;
             }
         }
     }
 
-    fn resume_with(&self, how: Resume) -> Stop {
-        if how(self.thread, None).is_err() { Stop::Gone } else { self.wait_stop(Some(how)) }
+    fn resume_with(&self, how: Resume) -> StretchStop {
+        if self.tracee().resume(how, None).is_err() { StretchStop::Gone } else { self.wait_stop(how) }
     }
 
-    fn step_once(&self) -> Stop {
-        self.resume_with(ptrace::step)
-    }
-
-    fn is_at_call(&self) -> bool {
-        let Ok(registers) = ptrace::getregs(self.thread) else { return false };
-        ptrace::read(self.thread, registers.rip as ptrace::AddressType)
-            .is_ok_and(|word| word.to_le_bytes()[..2] == [0x0f, 0x05])
+    fn step_once(&self) -> StretchStop {
+        self.resume_with(Resume::Step)
     }
 
     /// Runs the stopped process to the next end of a system call. Returns `false` if the stretch
     /// ended first.
     fn pass_call(&self) -> bool {
-        let to_call = || self.resume_with(ptrace::syscall);
-        matches!(to_call(), Stop::Call) && matches!(to_call(), Stop::Call)
+        let to_call = || self.resume_with(Resume::Call);
+        matches!(to_call(), StretchStop::Call) && matches!(to_call(), StretchStop::Call)
     }
 
     /// Executes the whole stretch and returns its length. The process is not stopped afterwards.
@@ -185,11 +174,11 @@ impl Process {
         let mut stretch = Stretch::default();
         let mut memory = SharedMemory::new(self.thread);
         while stretch.instructions < MAX_STEPS {
-            let is_call = self.is_at_call();
+            let is_call = self.tracee().is_at_call();
             if is_call {
                 stretch.before_calls.push(stretch.instructions);
             }
-            if !matches!(self.step_once(), Stop::Step) {
+            if !matches!(self.step_once(), StretchStop::Step) {
                 stretch.calls = stretch.before_calls.len();
                 self.release();
                 return stretch;
@@ -214,7 +203,7 @@ impl Process {
     pub fn run_to(&mut self, point: Point) {
         let is_there = (0..point.calls).all(|_| self.pass_call());
         if is_there {
-            let _ = (0..point.steps).all(|_| matches!(self.step_once(), Stop::Step));
+            let _ = (0..point.steps).all(|_| matches!(self.step_once(), StretchStop::Step));
         }
         watch(None);
     }
@@ -222,7 +211,7 @@ impl Process {
     /// Lets the process run without a tracer.
     fn release(&mut self) {
         watch(None);
-        if ptrace::detach(self.thread, None).is_ok() {
+        if self.tracee().detach(None).is_ok() {
             self.is_traced = false;
         }
     }

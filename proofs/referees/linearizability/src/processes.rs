@@ -6,12 +6,11 @@ use crate::plan::{Plan, successor};
 use crate::random::Random;
 use crate::record::{FINISHED, REFUSED, Record, WORKERS};
 use crate::worker::{DRAIN, wait_until, work};
-use nix::sys::ptrace::{self, Options};
-use nix::sys::signal::Signal;
-use nix::sys::wait::{WaitStatus, waitpid};
+use nix::sys::ptrace::Options;
 use nix::unistd::Pid;
 use std::io::Write as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use stepper::{Stop, Tracee};
 
 /// The word that makes this program a worker.
 pub const WORKER: &str = "worker";
@@ -32,6 +31,10 @@ struct Process {
 impl Process {
     fn pid(&self) -> Pid {
         Pid::from_raw(self.child.id() as i32)
+    }
+
+    fn tracee(&self) -> Tracee {
+        Tracee::new(self.pid())
     }
 }
 
@@ -84,7 +87,7 @@ impl Pool {
     fn start(&mut self, job: &Job) -> Process {
         let mut process = self.process();
         if job.trap.is_some() {
-            ptrace::seize(process.pid(), Options::empty()).expect("a child may be traced");
+            Tracee::seize(process.pid(), Options::empty()).expect("a child may be traced");
         }
         writeln!(process.input, "{}", job.to_line()).expect("it reads");
         let state = || self.record.state(job.worker);
@@ -95,30 +98,23 @@ impl Pool {
 
     /// Waits until a victim stops in its call.
     fn wait_for_trap(&self, process: &Process, job: &Job) {
-        let status = waitpid(process.pid(), None).expect("a child of ours");
-        assert!(matches!(status, WaitStatus::Stopped(_, Signal::SIGTRAP)), "{job:?}: {status:?}");
+        assert_eq!(process.tracee().wait(), Ok(Stop::Trap), "{job:?}");
     }
 
     /// Lets the victim execute a random number of instructions of its call, and kills it.
-    fn kill(&mut self, mut process: Process, job: &Job, random: &mut Random) -> Killed {
+    fn kill(&mut self, process: &Process, job: &Job, random: &mut Random) -> Killed {
         let longest = &mut self.longest[job.role as usize];
         // The first victim of a role shows how many there are.
         let limit = if *longest == 2_000 { 2_000 } else { random.below(*longest as u64 + 1) as usize };
         let mut steps = 0;
         while steps < limit && self.record.is_in_call(job.worker) {
-            ptrace::step(process.pid(), None).expect("it is stopped");
-            let status = waitpid(process.pid(), None).expect("a child of ours");
-            assert!(matches!(status, WaitStatus::Stopped(_, Signal::SIGTRAP)), "{job:?}: {status:?}");
+            assert_eq!(process.tracee().step(), Ok(Stop::Trap), "{job:?}");
             steps += 1;
         }
         if limit == 2_000 {
             *longest = steps;
         }
-        process.child.kill().expect("it is a child");
-        while !matches!(
-            waitpid(process.pid(), None),
-            Ok(WaitStatus::Signaled(..) | WaitStatus::Exited(..)) | Err(_)
-        ) {}
+        process.tracee().kill().expect("it is a child");
         self.killed += 1;
         self.killed_in_call += u64::from(self.record.is_in_call(job.worker));
         Killed { worker: job.worker, at: self.record.draw_ticket() }
@@ -140,7 +136,7 @@ impl Pool {
             let process = processes[*victim].take().expect("killed once");
             self.wait_for_trap(&process, &jobs[*victim]);
             self.record.set_phase(phase);
-            killed.push(self.kill(process, &jobs[*victim], &mut random));
+            killed.push(self.kill(&process, &jobs[*victim], &mut random));
             // The others go on before the successor comes, or with it.
             let is_before = random.is_one_in(2);
             if is_before {

@@ -7,7 +7,6 @@ use super::commands::{
 use nix::libc::{CLONE_PARENT, PTRACE_EVENT_FORK, SIGCHLD, SYS_clone, user_regs_struct};
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::Signal;
-use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use protocol::plan::Plan;
 use protocol::supervision::ProofOfDeath;
@@ -19,6 +18,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
+use stepper::{Resume, Stop, Tracee};
 use system::process;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,9 @@ const PROGRAM_BYTES: u64 = 1 << 28;
 /// Marks an address in a library, of which only the offset in the page is the same in all
 /// processes.
 const OUTSIDE: u64 = 1 << 62;
+
+/// A victim's stop when it is ready, and after its commands.
+const STOPPED: Stop = Stop::Signal(Signal::SIGSTOP);
 
 /// The cost of running to a breakpoint, in single steps.
 const STOPS_PER_PASS: usize = 3;
@@ -80,7 +83,7 @@ pub fn commands(plan: &Plan, role: Role) -> AtomicWords {
 
 /// A traced process; its tracer is the thread that started it.
 pub struct Victim {
-    pid: Pid,
+    task: Tracee,
     pidfd: OwnedFd,
     commands: AtomicWords,
     /// The address of its stepped call, and its return address and stack pointer.
@@ -102,14 +105,14 @@ impl Victim {
             .spawn()
             .expect("the victim starts");
         started(child.id());
-        let pid = Pid::from_raw(child.id() as i32);
+        let task = Tracee::new(Pid::from_raw(child.id() as i32));
         let pidfd = process::pidfd_open(child.id()).expect("the process exists");
         let mut victim =
-            Self { pid, pidfd, commands: commands.clone(), entry: 0, return_point: (0, 0), alive: true };
-        victim.wait(Signal::SIGSTOP);
+            Self { task, pidfd, commands: commands.clone(), entry: 0, return_point: (0, 0), alive: true };
+        victim.wait(STOPPED);
         // It is killed when its tracer ends.
         let options = Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACEFORK;
-        ptrace::setoptions(pid, options).expect("it is traced");
+        task.set_options(options).expect("it is traced");
         victim.entry = victim.commands[ENTRY].load(Relaxed);
         victim
     }
@@ -121,48 +124,37 @@ impl Victim {
         for word in [COUNT, NUMBER, DONE, RETIRE] {
             self.commands[word].store(0, Relaxed);
         }
-        let stopped = ptrace::getregs(self.pid).expect("it is stopped");
+        let task = self.task.pid();
+        let stopped = ptrace::getregs(task).expect("it is stopped");
         // It has stopped itself by a system call: the same instruction makes the copy.
         let call = stopped.rip - 2;
-        let code = ptrace::read(self.pid, call as ptrace::AddressType).expect("its code");
+        let code = ptrace::read(task, call as ptrace::AddressType).expect("its code");
         assert_eq!(code & 0xffff, 0x050f, "a system call");
         // The copy is a child of this process, which waits for its end.
         let flags = (CLONE_PARENT | SIGCHLD) as u64;
         let call = user_regs_struct { rip: call, rax: SYS_clone as u64, orig_rax: u64::MAX, ..stopped };
         let clone = user_regs_struct { rdi: flags, rsi: 0, rdx: 0, r10: 0, r8: 0, ..call };
-        ptrace::setregs(self.pid, clone).expect("it is stopped");
-        ptrace::step(self.pid, None).expect("it is stopped");
-        match waitpid(self.pid, None).expect("it is our child") {
-            WaitStatus::PtraceEvent(_, _, PTRACE_EVENT_FORK) => {}
-            other => panic!("expected the event of a copy, got {other:?}"),
-        }
-        let pid = Pid::from_raw(ptrace::getevent(self.pid).expect("the copy's id") as i32);
-        ptrace::step(self.pid, None).expect("it is stopped");
-        self.wait(Signal::SIGTRAP);
-        ptrace::setregs(self.pid, stopped).expect("it is stopped");
+        ptrace::setregs(task, clone).expect("it is stopped");
+        assert_eq!(self.task.step(), Ok(Stop::Event(PTRACE_EVENT_FORK)), "the event of a copy");
+        let pid = Pid::from_raw(ptrace::getevent(task).expect("the copy's id") as i32);
+        self.step(1);
+        ptrace::setregs(task, stopped).expect("it is stopped");
         let pidfd = process::pidfd_open(pid.as_raw() as u32).expect("the process exists");
         let copy = Self {
-            pid,
+            task: Tracee::new(pid),
             pidfd,
             commands: self.commands.clone(),
             entry: self.entry,
             return_point: (0, 0),
             alive: true,
         };
-        copy.wait(Signal::SIGSTOP);
+        copy.wait(STOPPED);
         ptrace::setregs(pid, stopped).expect("it is stopped");
         copy
     }
 
-    fn wait(&self, expected: Signal) {
-        match waitpid(self.pid, None).expect("it is our child") {
-            WaitStatus::Stopped(_, signal) if signal == expected => {}
-            other => panic!("expected {expected}, got {other:?}"),
-        }
-    }
-
-    fn resume(&self) {
-        ptrace::cont(self.pid, None).expect("it is stopped");
+    fn wait(&self, expected: Stop) {
+        assert_eq!(self.task.wait(), Ok(expected));
     }
 
     /// Lets the victim push or pop a number of times, to its next stop.
@@ -173,8 +165,8 @@ impl Victim {
 
     /// Lets the victim continue to its next stop.
     pub fn finish(&self) {
-        self.resume();
-        self.wait(Signal::SIGSTOP);
+        self.task.resume(Resume::Run, None).expect("it is stopped");
+        self.wait(STOPPED);
     }
 
     /// Returns the number of accepted pushes, or of successful pops.
@@ -199,25 +191,13 @@ impl Victim {
     pub fn begin(&mut self) {
         self.commands[COUNT].store(1, Relaxed);
         let stack = self.run_to(self.entry);
-        let return_point = ptrace::read(self.pid, stack as ptrace::AddressType).expect("its stack");
+        let return_point = ptrace::read(self.task.pid(), stack as ptrace::AddressType).expect("its stack");
         self.return_point = (return_point as u64, stack + 8);
     }
 
     /// Runs it to the instruction at that address. Returns its stack pointer.
     fn run_to(&self, address: u64) -> u64 {
-        let location = address as ptrace::AddressType;
-        let code = ptrace::read(self.pid, location).expect("its code");
-        // A temporary breakpoint in its copy of the page: it stops after that byte, and is reset to
-        // before it.
-        ptrace::write(self.pid, location, code & !0xff | 0xcc).expect("its code");
-        self.resume();
-        self.wait(Signal::SIGTRAP);
-        ptrace::write(self.pid, location, code).expect("its code");
-        let mut registers = ptrace::getregs(self.pid).expect("it is stopped");
-        assert_eq!(registers.rip, address + 1);
-        registers.rip = address;
-        ptrace::setregs(self.pid, registers).expect("it is stopped");
-        registers.rsp
+        self.task.run_to(address).expect("it is stopped")
     }
 
     /// Replays a recorded path from its first to its last position: runs to a late position by a
@@ -256,8 +236,7 @@ impl Victim {
 
     pub fn step(&self, instructions: usize) {
         for _ in 0..instructions {
-            ptrace::step(self.pid, None).expect("it is stopped");
-            self.wait(Signal::SIGTRAP);
+            assert_eq!(self.task.step(), Ok(Stop::Trap));
         }
     }
 
@@ -272,7 +251,7 @@ impl Victim {
     }
 
     pub fn at(&self) -> StepPosition {
-        let registers = ptrace::getregs(self.pid).expect("it is stopped");
+        let registers = ptrace::getregs(self.task.pid()).expect("it is stopped");
         if (registers.rip, registers.rsp) == self.return_point {
             return None;
         }
@@ -294,8 +273,7 @@ impl Victim {
 
     fn end(&mut self) {
         process::kill(self.pidfd.as_fd()).expect("not waited for yet");
-        let end = waitpid(self.pid, None).expect("it is our child");
-        assert!(matches!(end, WaitStatus::Signaled(_, Signal::SIGKILL, _)), "{end:?}");
+        assert_eq!(self.task.wait(), Ok(Stop::Killed(Signal::SIGKILL)));
         self.alive = false;
     }
 }
@@ -304,7 +282,7 @@ impl Drop for Victim {
     fn drop(&mut self) {
         if self.alive {
             let _ = process::kill(self.pidfd.as_fd());
-            let _ = waitpid(self.pid, None);
+            let _ = self.task.wait();
         }
     }
 }
@@ -314,15 +292,5 @@ impl Drop for Victim {
 pub fn refusal() -> Option<String> {
     let child =
         Command::new(program()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
-    let pid = Pid::from_raw(child.id() as i32);
-    let stopped = waitpid(pid, None).expect("it is our child");
-    if !matches!(stopped, WaitStatus::Stopped(_, Signal::SIGSTOP)) {
-        return Some(format!("a child that asks to be traced ends so: {stopped:?}"));
-    }
-    let refused = ptrace::getregs(pid).and_then(|_| ptrace::step(pid, None)).err();
-    let pidfd = process::pidfd_open(child.id()).expect("it was not waited for");
-    let _ = process::kill(pidfd.as_fd());
-    // First the event of the step, then the end.
-    while !matches!(waitpid(pid, None), Ok(WaitStatus::Signaled(..)) | Err(_)) {}
-    refused.map(|errno| format!("a traced child cannot be stepped: {errno}"))
+    stepper::refusal(Pid::from_raw(child.id() as i32))
 }
