@@ -18,11 +18,14 @@ pairs=${PAIRS:-8} samples=${SAMPLES:-21} out=target/before
 tree=$out/tree
 git cat-file -e "$commit^{commit}" 2>/dev/null || { echo "SKIPPED, NOTHING WAS COMPARED: this clone does not have $commit"; exit 0; }
 
-# Builds launcher and bench in a folder, and prints where the bench is: of the crate `techniques`,
-# which was part of `shm` once.
+# Builds launcher and bench in a folder, and prints where the bench is: once it was of
+# `shm`, and then of `techniques`.
 built() {
+  local package=shm
+  [ ! -d "$1/techniques" ] || package=techniques
+  [ ! -d "$1/experiments/benches" ] || package=benches
   (cd "$1" && cargo build --quiet --release -p launcher --bin launcher &&
-    cargo bench --quiet -p "$([ -d techniques ] && echo techniques || echo shm)" --bench handoffs --no-run --message-format=json) |
+    cargo bench --quiet -p "$package" --bench handoffs --no-run --message-format=json) |
     sed -n 's/.*"executable":"\([^"]*handoffs-[^"]*\)".*/\1/p' | tail -n 1
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Looks in the instructions of the bench's loops for a word that is written to the stack in two
 # halves and then read whole: the processor waits there until both have left for the cache, and a
-# stream comes at a third of its rate (`cargo bench -p techniques --bench handoffs -- halves`). The
+# stream comes at a third of its rate (`cargo bench -p benches --bench handoffs -- halves`). The
 # loops of one receiver do that on purpose: if none of them is found, this check sees nothing.
 #
 #   .ci/halves.sh
@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 [ "$(uname -m)" = x86_64 ] || { echo "SKIPPED: it reads instructions of x86-64"; exit 0; }
 command -v objdump >/dev/null || { echo "SKIPPED: no objdump here (Debian: binutils)"; exit 0; }
 # With the launcher's features, as for the other benches: see .ci/quoted.sh.
-bench=$(cargo bench --quiet -p launcher -p techniques --bench handoffs --no-run --message-format=json |
+bench=$(cargo bench --quiet -p launcher -p benches --bench handoffs --no-run --message-format=json |
     sed -n 's/.*"executable":"\([^"]*handoffs-[^"]*\)".*/\1/p' | tail -n 1)
 objdump -d --no-show-raw-insn "$bench" | perl -ne '
     if (/^[0-9a-f]+ <(.*)>:$/) { $name = $1; %half = (); $loops += $is = $name =~ /handoffs4(flow|trip).*(take|send|echo|call)/; next }

@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v valgrind >/dev/null || { echo "SKIPPED, NOTHING WAS COUNTED: no valgrind here"; exit 0; }
 if [ "${1:-}" = --engine ]; then
-  bench=$(cargo bench -q -p orchestrator --bench instructions --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*instructions-[^"]*\)".*/\1/p' | tail -n 1)
+  bench=$(cargo bench -q -p benches --bench instructions --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*instructions-[^"]*\)".*/\1/p' | tail -n 1)
   folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT
   # At each read of the clock the counters since the one before are written: of each order at t2,
   # t3, t6 and t7. The last order's.
@@ -19,7 +19,7 @@ if [ "${1:-}" = --engine ]; then
   exit
 fi
 if [ "${1:-}" = --pipeline ]; then
-  bench=$(cargo bench -q -p orchestrator --bench pipeline --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*pipeline-[^"]*\)".*/\1/p' | tail -n 1)
+  bench=$(cargo bench -q -p benches --bench pipeline --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*pipeline-[^"]*\)".*/\1/p' | tail -n 1)
   out=$(mktemp) && trap 'rm -f "$out"' EXIT
   batch=${2:-16} rounds=2000 warm_up=1000
   valgrind --tool=callgrind --callgrind-out-file="$out" "$bench" $((batch * rounds)) "$batch" >/dev/null 2>&1
@@ -36,7 +36,7 @@ for word in "$@"; do
   esac
 done
 # With the launcher's features, as whoever has built it has built the rest.
-bench=$(cargo bench -q -p launcher -p techniques --bench handoffs --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*handoffs-[^"]*\)".*/\1/p' | tail -n 1)
+bench=$(cargo bench -q -p launcher -p benches --bench handoffs --no-run --message-format=json | sed -n 's/.*"executable":"\([^"]*handoffs-[^"]*\)".*/\1/p' | tail -n 1)
 if [ ${#names[@]} = 0 ] && [ "$section" = protection ]; then
   names=(array-queue linked)
 elif [ ${#names[@]} = 0 ]; then

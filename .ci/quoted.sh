@@ -29,17 +29,9 @@ quoted() {
     }' README.md $(find docs/src -name '*.md' ! -name seeds.md | sort) | awk '!seen[$0]++'
 }
 
-# The benches with the features that the launcher's build has given what they depend on: each
-# package alone would have nearly all of it built anew. Only those that are named, or the launcher's
-# own tests were built for it too: all of the package's.
-benches() {
-  local command=$1 package
-  package=$(sed -E 's/^cargo bench -p ([a-z-]+).*/\1/' <<<"$command")
-  if [[ $command != *" --bench "* ]]; then
-    command=${command/-p $package/-p $package$(sed -n '/^\[\[bench\]\]/{n;s/^name = "\(.*\)"/ --bench \1/p}' "${package#bulkhead-}/Cargo.toml" | tr -d '\n')}
-  fi
-  echo "${command/-p $package/-p launcher -p $package}"
-}
+# The benches with the features that the launcher's build has given what they depend on: alone they
+# would have nearly all of it built anew.
+benches() { echo "${1/-p benches/-p launcher -p benches}"; }
 
 # Whether a command needs a build of its own or a minute.
 is_long() { [[ $1 =~ ^cargo\ bench|--example\ soak|^launcher\ survey ]]; }
@@ -49,9 +41,9 @@ shortened() {
   local command=${1/#.\/launcher/launcher}
   case $command in
     "cargo test"* | "bash .ci/"* | BULKHEAD_SLOW=1*) return ;;
-    "cargo bench -p techniques"*) [[ $command == *" -- "* ]] || command+=" --"; benches "$command --quick"; return ;;
-    "cargo bench -p bulkhead-exchange --bench engine"* | "cargo bench -p "*" --bench recovery") benches "$command -- --quick"; return ;;
-    "cargo bench -p "*" --bench merge"*) benches "$command -- 0.1"; return ;;
+    "cargo bench -p benches --bench handoffs"*) [[ $command == *" -- "* ]] || command+=" --"; benches "$command --quick"; return ;;
+    "cargo bench -p benches --bench engine"* | "cargo bench -p benches --bench recovery-"*) benches "$command -- --quick"; return ;;
+    "cargo bench -p benches --bench merge"*) benches "$command -- 0.1"; return ;;
     "cargo bench -p "*) benches "$command"; return ;;
     "cargo run --release -- run"*) echo "$command --orders 4k --window 300ms --out $out"; return ;;
     # The tests have built it.

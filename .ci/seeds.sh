@@ -69,8 +69,8 @@ fi
   result board-disk "$launcher" board --mode stress --readers 4 --duration 2s --board-folder /dev/shm,/var/tmp --json --out "$runs"
   result spacing "$launcher" inspect data/coinbase-2016-03-12/flow.csv --spacing --json
   if command -v cargo >/dev/null; then
-    result published-exchange cargo bench -q -p bulkhead-exchange --bench published -- --json RESULT
-    result published-journal cargo bench -q -p bulkhead-journal --bench published -- --json RESULT
+    result published-exchange cargo bench -q -p benches --bench published-exchange -- --json RESULT
+    result published-journal cargo bench -q -p benches --bench published-journal -- --json RESULT
     result back-test cargo run -q --release -p bulkhead-exchange --example back_test -- --json
   fi
   # A quarter of an hour; LAB="--events 2k" makes less of it.

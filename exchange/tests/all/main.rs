@@ -10,7 +10,6 @@ mod naive;
 mod notation;
 mod pair;
 mod properties;
-mod published;
 mod recorded;
 mod rejects;
 #[cfg(feature = "serde")]

@@ -8,7 +8,6 @@ mod fuzzed;
 mod images;
 mod kills;
 mod mapped;
-mod published;
 mod snapshots;
 mod stepped;
 mod tools;

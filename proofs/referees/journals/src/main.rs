@@ -4,7 +4,7 @@
 //! Durability `process` is measured on a memory file system, where a sync is nearly free: okaywal
 //! and redb sync with every commit; raft-engine is configured not to.
 
-#[path = "../../../../journal/benches/rows.rs"]
+#[path = "../../../../experiments/benches/journal/rows.rs"]
 mod rows;
 
 use okaywal::{LogVoid, WriteAheadLog};

@@ -1,6 +1,6 @@
 //! The time that the engine takes for a command.
 //!
-//! `cargo bench -p bulkhead-exchange --bench engine [-- NAME…] [--quick]`. Every row is measured in
+//! `cargo bench -p benches --bench engine [-- NAME…] [--quick]`. Every row is measured in
 //! rounds that alternate between single commands and batches. It shows the median of the rounds in
 //! nanoseconds of CPU time per operation and, in brackets, the lowest and the highest. The machine
 //! may be busy: compare within a row. The percentiles are of wall time, per operation. A second

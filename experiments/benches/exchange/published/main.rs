@@ -1,9 +1,9 @@
 //! Every row of the matching engine's published tables by its name, next to its figure.
 //!
-//! `cargo bench -p bulkhead-exchange --bench published [-- NAME… --json FILE --rounds N]`. The
+//! `cargo bench -p benches --bench published-exchange [-- NAME… --json FILE --rounds N]`. The
 //! document is the seed `002_2ba5301156b751b2.txt`, a performance page in seven phases; theirs is
 //! the figure of the newest phase that has the row. Its rows for log and snapshots are in the bench
-//! of the same name of the package `bulkhead-journal`.
+//! `published-journal`.
 //!
 //! # How it is measured
 //!
@@ -44,5 +44,5 @@ mod harness;
 static ALLOCATOR: system::alloc::CountingAllocator = system::alloc::CountingAllocator;
 
 fn main() -> std::process::ExitCode {
-    harness::main("bulkhead-exchange", catalog::groups(1))
+    harness::main("published-exchange", catalog::groups(1))
 }

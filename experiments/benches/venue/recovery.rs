@@ -1,7 +1,7 @@
-//! The time from opening an exchange's journal to taking the next order: `cargo bench -p venue
-//! --bench recovery`.
+//! The time from opening an exchange's journal to taking the next order: `cargo bench -p benches
+//! --bench recovery-exchange`.
 
-#[path = "../../journal/benches/recovery_table.rs"]
+#[path = "../recovery_table.rs"]
 mod recovery_table;
 
 use exchange::{Capacity, Exchange, Instrument};

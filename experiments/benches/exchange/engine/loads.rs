@@ -140,7 +140,7 @@ fn mixed(orders: usize, spread: u64) -> Load {
 }
 
 fn recorded() -> Load {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/coinbase-2016-03-12");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/coinbase-2016-03-12");
     let open = |name| BufReader::new(File::open(folder.join(name)).expect("the data is there"));
     let before = book_file::opening_book(open("opening_book.csv"), 0, 0, 10_000).expect("a book");
     let text = std::fs::read_to_string(folder.join("flow.csv")).expect("the data is there");

@@ -1,4 +1,4 @@
-//! What the benches `published` of the packages `exchange` and `journal` share: how rows are
+//! What the benches `published-exchange` and `published-journal` share: how rows are
 //! measured in turns, and how they are printed and written.
 #![allow(dead_code, reason = "two benches and their tests share this, and each uses a part of it")]
 
@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use subject::Group;
 
 /// Runs the groups as the command line says. Returns the exit code.
-pub fn main(package: &'static str, groups: Vec<Group>) -> ExitCode {
+pub fn main(bench: &'static str, groups: Vec<Group>) -> ExitCode {
     let names: Vec<&str> = groups.iter().flat_map(|group| &group.figures).map(|figure| figure.name).collect();
     match arguments::parse(std::env::args().skip(1), &names) {
         Ok(Arguments::Help) => {
-            print!("{}", arguments::help(package, &names));
+            print!("{}", arguments::help(bench, &names));
             ExitCode::SUCCESS
         }
-        Ok(Arguments::Run(options)) => match run(package, groups, &options) {
+        Ok(Arguments::Run(options)) => match run(bench, groups, &options) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("{error}");
@@ -35,13 +35,13 @@ pub fn main(package: &'static str, groups: Vec<Group>) -> ExitCode {
     }
 }
 
-fn run(package: &'static str, mut groups: Vec<Group>, options: &Options) -> Result<(), String> {
+fn run(bench: &'static str, mut groups: Vec<Group>, options: &Options) -> Result<(), String> {
     groups.retain(|group| group.figures.iter().any(|figure| options.wants(figure.name)));
     if let Some(file) = &options.json {
         // Before the measurement, which takes a minute.
         report::check_writable(file)?;
     }
-    let origin = Origin::new(package);
+    let origin = Origin::new(bench);
     let samples = measure(&mut groups, options.rounds);
     let mut rows = Vec::new();
     for (group, samples) in groups.into_iter().zip(samples) {

@@ -1,9 +1,9 @@
-//! The rows of the bench `published`, run once with small loads: what was written and read, never
+//! The rows of the bench `published-journal`, run once with small loads: what was written and read, never
 //! how long it took.
 
-#[path = "../../benches/published/rows/mod.rs"]
+#[path = "../../journal/published/rows/mod.rs"]
 mod catalog;
-#[path = "../../../exchange/benches/published/harness/mod.rs"]
+#[path = "../../exchange/published/harness/mod.rs"]
 mod harness;
 
 use harness::report::{Row, table};

@@ -25,13 +25,13 @@ pub enum Arguments {
     Run(Options),
 }
 
-pub fn help(package: &str, rows: &[&str]) -> String {
+pub fn help(bench: &str, rows: &[&str]) -> String {
     let rows: String = rows.iter().map(|row| format!("  {row}\n")).collect();
     format!(
         "\
 Measure every row of a published table by its name, next to its figure.
 
-Usage: cargo bench -p {package} --bench published [-- NAME... OPTIONS]
+Usage: cargo bench -p benches --bench {bench} [-- NAME... OPTIONS]
 
 Arguments:
   NAME...        Run only the rows of these names, or whose names contain one

@@ -1,9 +1,9 @@
 //! How long the engine's orchestrator takes to recover, from opening its journal to the state in
 //! which it takes the next order.
 //!
-//! `cargo bench -p orchestrator --bench recovery`.
+//! `cargo bench -p benches --bench recovery-engine`.
 
-#[path = "../../journal/benches/recovery_table.rs"]
+#[path = "../recovery_table.rs"]
 mod recovery_table;
 
 use journal::Writer;

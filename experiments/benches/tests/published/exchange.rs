@@ -1,9 +1,9 @@
-//! The rows of the bench `published`, run once with small loads: what happened to the orders, never
+//! The rows of the bench `published-exchange`, run once with small loads: what happened to the orders, never
 //! how long it took.
 
-#[path = "../../benches/published/catalog/mod.rs"]
+#[path = "../../exchange/published/catalog/mod.rs"]
 mod catalog;
-#[path = "../../benches/published/harness/mod.rs"]
+#[path = "../../exchange/published/harness/mod.rs"]
 mod harness;
 
 use harness::arguments::{Arguments, Options, help, parse};
@@ -98,7 +98,7 @@ fn arguments_name_rows_or_are_refused() {
     for wrong in [&["--wrong"][..], &["--json"], &["--rounds"], &["--rounds", "0"], &["insert"]] {
         assert!(parsed(wrong).is_err(), "{wrong:?}");
     }
-    assert!(help("bulkhead-exchange", &["memory"]).lines().all(|line| line.chars().count() <= 80));
+    assert!(help("published-exchange", &["memory"]).lines().all(|line| line.chars().count() <= 80));
 }
 
 #[test]

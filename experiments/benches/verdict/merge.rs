@@ -1,10 +1,10 @@
 //! Benchmark of the merge: a synthetic run of 4 million orders is merged, checked and measured.
 //!
-//! `cargo bench -p verdict --bench merge [-- MILLIONS_OF_ORDERS]`; the folder is created in the
+//! `cargo bench -p benches --bench merge [-- MILLIONS_OF_ORDERS]`; the folder is created in the
 //! temporary directory.
 #![allow(missing_docs)]
 
-#[path = "../tests/all/fixture/mod.rs"]
+#[path = "../../../verdict/tests/all/fixture/mod.rs"]
 mod fixture;
 
 use fixture::{Fixture, Shape};

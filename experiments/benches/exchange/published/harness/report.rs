@@ -47,19 +47,19 @@ impl Row {
 
 /// Where and when the rows were measured.
 pub struct Origin {
-    package: &'static str,
+    bench: &'static str,
     machine: String,
     commit: String,
     date: String,
 }
 
 impl Origin {
-    pub fn new(package: &'static str) -> Self {
+    pub fn new(bench: &'static str) -> Self {
         let commit = output("git", &["rev-parse", "--short=8", "HEAD"]);
         // Lines of changed files that git tracks.
         let is_changed = output("git", &["status", "--porcelain", "--untracked-files=no"]) != "unknown";
         Origin {
-            package,
+            bench,
             machine: machine(),
             commit: if is_changed { format!("{commit}, changed") } else { commit },
             date: output("date", &["-u", "+%F"]),
@@ -68,7 +68,7 @@ impl Origin {
 
     fn command(&self, row: &str) -> String {
         let quote = if row.contains(' ') { "'" } else { "" };
-        format!("cargo bench -p {} --bench published -- {quote}{row}{quote}", self.package)
+        format!("cargo bench -p benches --bench {} -- {quote}{row}{quote}", self.bench)
     }
 }
 

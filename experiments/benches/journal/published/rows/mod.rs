@@ -16,7 +16,7 @@ pub fn groups(divisor: usize) -> Vec<Group> {
 
 /// Creates a folder for logs that is removed at the end, on the disk of the build's folder.
 fn folder() -> tempfile::TempDir {
-    let target = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
+    let target = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
     let created = std::fs::create_dir_all(&target).and_then(|()| tempfile::tempdir_in(target));
     created.expect("a folder on the disk of the build")
 }
