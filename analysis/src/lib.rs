@@ -2,6 +2,7 @@
 //! Starts no process and sends no signal.
 #![forbid(unsafe_code)]
 
+pub mod chart;
 pub mod experiment;
 mod grouping;
 pub mod html;

@@ -1,9 +1,9 @@
 //! Formats the comparison of two latencies in words and for charts, by the rule of evidence.
 
 use super::time_unit::TimeUnit;
+use crate::chart::interval_plot::IntervalRow;
 use crate::stats::{self, ComparisonLine, Evidence, Percentile, Spread, Verdict};
 use record::numbers::plain;
-use verdict::chart::interval_plot::IntervalRow;
 use verdict::summary::Measure;
 
 /// The legend of [`format_ratio`], for the note below a table.

@@ -10,6 +10,7 @@
 use super::runs::{self, ExperimentRuns, Point};
 use super::sweep::{notes, report_frame};
 use super::{ALL, Answer, Experiment, ExperimentReport, Figures, KindEntry, PAGE, ReportSection, Row};
+use crate::chart::xy_plot::{self, PlotSeries, line_class};
 use crate::stats::Spread;
 use maud::Markup;
 use record::document::Document;
@@ -17,7 +18,6 @@ use record::fitness::Fitness;
 use record::numbers::{duration, duration_or_dash, plain};
 use serde::{Deserialize, Serialize};
 use verdict::chart::axis;
-use verdict::chart::xy_plot::{self, PlotSeries, line_class};
 use verdict::table::Grid;
 
 /// The entry of `launcher sweep --find-max-rate`.

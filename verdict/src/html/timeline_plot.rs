@@ -2,8 +2,8 @@
 
 use super::incidents;
 use super::page::table;
+use crate::chart::levels::levels;
 use crate::chart::plot::{DataSeries, MarkedSpan, Plot, PlotAxis, SeriesKind, SpanTone, Unit};
-use crate::chart::sparkline::levels;
 use crate::report::units::{count, counted, duration};
 use crate::summary::{IncidentSummary, Summary};
 use crate::table::Grid;

@@ -1,6 +1,7 @@
 //! The report of a comparison: verdict, chart and table for each pair of settings.
 
 use super::{Comparison, Comparisons};
+use crate::chart::interval_plot::{self, IntervalRow};
 use crate::experiment::ratio::{
     MARKS, describe_verdict, format_all_pairs, format_ratio, interval_row, line_of,
 };
@@ -13,7 +14,6 @@ use crate::stats::{ComparisonLine, MIN_PAIRS, Percentile, Verdict};
 use maud::{Markup, html};
 use record::fitness::{self, Fitness};
 use verdict::chart::axis;
-use verdict::chart::interval_plot::{self, IntervalRow};
 use verdict::chart::svg::legend;
 use verdict::summary::Measure;
 use verdict::table::Grid;

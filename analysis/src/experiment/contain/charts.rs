@@ -4,6 +4,7 @@
 //! survivors' latency is drawn.
 
 use super::{Contained, Containment, Containments};
+use crate::chart::sparkline::{self, TimelineSlice};
 use crate::grouping::distinct;
 use maud::{Markup, html};
 use protocol::plan::{Isolation, Technique};
@@ -11,7 +12,6 @@ use record::document::Document;
 use record::numbers::duration;
 use std::path::Path;
 use verdict::chart::scale::Scale;
-use verdict::chart::sparkline::{self, TimelineSlice};
 use verdict::summary::Summary;
 use verdict::timeline::Timeline;
 

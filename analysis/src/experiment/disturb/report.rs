@@ -1,6 +1,8 @@
 //! The report of disturbances: a row for each, and a chart of what they did to the others.
 
 use super::{Disturbance, Disturbances, Effect, GapComparison};
+use crate::chart::interval_plot;
+use crate::chart::xy_plot::line_class;
 use crate::experiment::picture::{self, ComparedPoint, PicturePanel, PictureSeries};
 use crate::experiment::ratio::{MARKS, format_ratio, interval_row, verdict_mark};
 use crate::experiment::runs::ExperimentRuns;
@@ -13,8 +15,6 @@ use protocol::flow::Stage;
 use protocol::plan::{FaultKind, Isolation};
 use record::numbers::{duration_or_dash, short};
 use verdict::chart::axis;
-use verdict::chart::interval_plot;
-use verdict::chart::xy_plot::line_class;
 use verdict::summary::Measure;
 use verdict::table::{Column, Grid};
 

@@ -2,6 +2,7 @@
 //! chart.
 
 use super::{IsolationCostRow, IsolationCosts};
+use crate::chart::xy_plot::{is_log, line_class};
 use crate::experiment::axis::Axis;
 use crate::experiment::picture::{self, ComparedPoint, PicturePanel, PictureSeries};
 use crate::experiment::time_unit::TimeUnit;
@@ -12,7 +13,6 @@ use protocol::plan::{Isolation, Technique};
 use serde::{Deserialize, Serialize};
 use verdict::chart::axis;
 use verdict::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine};
-use verdict::chart::xy_plot::{is_log, line_class};
 use verdict::table::Grid;
 
 /// What a level adds to threads along a setting, at one percentile of the endpoint.

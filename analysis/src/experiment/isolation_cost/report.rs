@@ -5,6 +5,7 @@ use super::headline::{
     CostColumns, LATENCIES, answer, cost_columns, headline, levels_of_headline, time_or_dash, verdicts,
 };
 use super::{IsolationCostRow, IsolationCosts, growth};
+use crate::chart::interval_plot::{self, IntervalRow};
 use crate::experiment::ratio::{MARKS, format_ratio, interval_row, line_of};
 use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::{point_sections, report_frame};
@@ -15,7 +16,6 @@ use maud::{Markup, html};
 use protocol::plan::Isolation;
 use record::numbers::percent;
 use verdict::chart::axis;
-use verdict::chart::interval_plot::{self, IntervalRow};
 use verdict::chart::svg::legend;
 use verdict::report::strategy_costs;
 use verdict::summary::{Measure, StrategyCosts};

@@ -1,6 +1,8 @@
 //! The charts of a sweep: which of them make sense follows from what was varied.
 
 use super::knee;
+use crate::chart::interval_plot::{self, IntervalRow};
+use crate::chart::xy_plot::{self, PlotSeries, line_class};
 use crate::experiment::axis::{AxisChart, ChartSet};
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::{Axis, Kind};
@@ -9,10 +11,8 @@ use crate::stats::{Percentile, RunOutline, Spread};
 use maud::{Markup, html};
 use record::numbers::duration;
 use verdict::chart::axis;
-use verdict::chart::interval_plot::{self, IntervalRow};
 use verdict::chart::plot::Unit;
 use verdict::chart::svg::legend;
-use verdict::chart::xy_plot::{self, PlotSeries, line_class};
 use verdict::summary::Measure;
 
 /// The maximum number of rows of a chart.

@@ -6,6 +6,7 @@
 //! less what M/D/1 predicts. In units of the mean service time the models do not depend on the
 //! rate, so all lines of a sweep share one picture.
 
+use crate::chart::xy_plot::{PlotSeries, line_class};
 use crate::experiment::Axis;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::grouping::grouped;
@@ -13,7 +14,6 @@ use crate::stats::{Percentile, QueueModel, RunOutline, Spread, service_ns};
 use protocol::flow::Stage;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use verdict::chart::xy_plot::{PlotSeries, line_class};
 use verdict::summary::Measure;
 
 /// Points of a model's curve.

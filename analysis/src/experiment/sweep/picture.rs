@@ -3,6 +3,7 @@
 
 use super::charts::latency_minus_work;
 use super::knee;
+use crate::chart::xy_plot::{PlotSeries, is_model};
 use crate::experiment::Axis;
 use crate::experiment::runs::ExperimentRuns;
 use crate::stats::Percentile;
@@ -10,7 +11,6 @@ use maud::{Markup, html};
 use verdict::chart::axis;
 use verdict::chart::scale::Scale;
 use verdict::chart::svg::{self, Frame, WIDTH, coordinate, line, text, text_width};
-use verdict::chart::xy_plot::{PlotSeries, is_model};
 
 const STYLE: &str = include_str!("picture.css");
 /// Height of a panel, with its legend and the title of its axis.

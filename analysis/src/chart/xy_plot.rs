@@ -1,9 +1,9 @@
 //! Line charts: a line for each setting, a dot at the median of the repeats, a bar over their
 //! range.
 
-use super::plot::{DataSeries, Plot, PlotAxis, Unit};
-use crate::chart::Spread;
 use maud::Markup;
+use verdict::chart::Spread;
+use verdict::chart::plot::{DataSeries, Plot, PlotAxis, Unit};
 
 /// From this ratio of maximum to minimum on, an axis is logarithmic.
 const MIN_LOG_RATIO: f64 = 20.0;

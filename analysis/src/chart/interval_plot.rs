@@ -1,9 +1,9 @@
 //! Interval plots: a row for each comparison with its estimate and its confidence interval.
 
-use super::plot::{DataSeries, Plot, PlotAxis, ReferenceLine, SeriesKind, Unit, color_number};
 use super::xy_plot::is_log;
-use crate::chart::Spread;
 use maud::Markup;
+use verdict::chart::Spread;
+use verdict::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine, SeriesKind, Unit, color_number};
 
 /// A row of an interval plot: an estimate with its confidence interval.
 #[derive(Clone, Debug)]

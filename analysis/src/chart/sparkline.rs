@@ -1,8 +1,9 @@
 //! Sparklines: small plots of rt_venue over a section of a run, with one vertical axis for a page.
 
-use super::plot::{DataSeries, Plot, PlotAxis, ReferenceLine, SeriesKind, Unit};
-use crate::timeline::Timeline;
 use maud::Markup;
+use verdict::chart::levels::levels;
+use verdict::chart::plot::{Plot, PlotAxis, ReferenceLine, Unit};
+use verdict::timeline::Timeline;
 
 /// A section of a run's latency timeline, to be drawn as a sparkline.
 #[derive(Clone, Copy, Debug)]
@@ -39,24 +40,6 @@ pub fn shared_range(slices: &[TimelineSlice<'_>]) -> (f64, f64) {
     let min = values().map(|(min, _)| min).min().unwrap_or(1).max(1);
     let max = values().map(|(_, max)| max).max().unwrap_or(1).max(1);
     (min as f64, max as f64)
-}
-
-/// Returns the median and the maximum of buckets as levels and as a band up to them. `begin` is the
-/// place of each bucket on the axis, `width` its width.
-pub fn levels(begin: &[f64], width: f64, p50: &[Option<u64>], max: &[Option<u64>]) -> [DataSeries; 2] {
-    let values = |known: &[Option<u64>]| -> Vec<f64> {
-        known.iter().map(|ns| ns.map_or(f64::NAN, |ns| ns as f64)).collect()
-    };
-    let median =
-        DataSeries { kind: SeriesKind::Steps, y: values(p50), ..DataSeries::with_class("p50", "c1") };
-    // With too few orders for a median, the maximum is a thin mark.
-    let greatest = DataSeries {
-        kind: SeriesKind::Band,
-        low: values(p50),
-        y: values(max),
-        ..DataSeries::with_class("greatest", "c7")
-    };
-    [greatest, median].map(|series| DataSeries { x: begin.to_vec(), width, ..series })
 }
 
 /// Draws a sparkline of `rt_venue` over a section of a run.
