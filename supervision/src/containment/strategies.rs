@@ -53,11 +53,6 @@ impl Containment<'_> {
         })
     }
 
-    /// Returns the running incarnation of a strategy, or the one that died last.
-    pub fn epoch_of(&self, strategy: StrategyIndex) -> u16 {
-        self.strategy(strategy).map_or(0, |case| case.epoch)
-    }
-
     /// Returns `true` if no incident of a strategy is open.
     pub fn is_running(&self, strategy: StrategyIndex) -> bool {
         self.strategy(strategy).is_none_or(|case| case.stage == SupervisionStage::Running)
