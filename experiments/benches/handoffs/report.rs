@@ -1,5 +1,6 @@
 //! Figures and their output: a median with its quartiles, next to the goal.
 
+use benches::quantile;
 use comfy_table::{Table, presets};
 use serde_json::json;
 use system::clock::{Clock, Monotonic};
@@ -22,11 +23,9 @@ pub fn alternate(
     subject: impl Fn(Technique) -> Subject,
     (samples, count): (usize, u64),
 ) -> Vec<(Technique, Vec<f64>)> {
-    let mut all: Vec<_> = techniques.map(|technique| (technique, subject(technique), Vec::new())).collect();
-    for _ in 0..samples {
-        all.iter_mut().for_each(|(_, subject, costs)| costs.push(subject(count)));
-    }
-    all.into_iter().map(|(technique, _, costs)| (technique, costs)).collect()
+    let mut all: Vec<_> = techniques.map(|technique| (technique, subject(technique))).collect();
+    let costs = benches::alternate(samples, &mut all, |(_, subject)| subject(count));
+    all.into_iter().map(|(technique, _)| technique).zip(costs).collect()
 }
 
 /// The goal of a figure.
@@ -49,9 +48,7 @@ pub struct FigureRow {
 
 impl FigureRow {
     pub fn new(what: impl Into<String>, unit: &'static str, mut samples: Vec<f64>, goal: Goal) -> Self {
-        samples.sort_by(f64::total_cmp);
-        let at = |part: usize| samples.get(samples.len().saturating_sub(1) * part / 4).copied();
-        let quartiles = [1, 2, 3].map(|part| at(part).unwrap_or(f64::NAN));
+        let quartiles = [0.25, 0.5, 0.75].map(|share| quantile(&mut samples, share));
         Self { what: what.into(), unit, quartiles, samples: samples.len(), dropped: 0, goal }
     }
 

@@ -1,5 +1,6 @@
 //! The benchmark's rows, and the measurement of subjects that alternate batch by batch in one run.
 
+use benches::quantile;
 use journal::{Durability, Options, Recovered, Writer, codec, recover};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
@@ -24,24 +25,19 @@ pub fn subject<'a>(name: impl Into<String>, mut operation: impl FnMut() + 'a) ->
 /// Measures all subjects in turns. Prints the time of one operation of each: p50 and p99 over the
 /// batches, and p50 as a multiple of the first subject's.
 pub fn alternate(title: &str, rounds: usize, mut subjects: Vec<Subject<'_>>) {
-    let mut samples = vec![Vec::with_capacity(rounds); subjects.len()];
-    for round in 0..rounds {
-        for (subject, samples) in subjects.iter_mut().zip(&mut samples) {
-            let started = Instant::now();
-            (subject.batch)(subject.operations);
-            let ns_per_operation = started.elapsed().as_nanos() as f64 / f64::from(subject.operations);
-            if round >= rounds / 10 {
-                samples.push(ns_per_operation);
-            }
-        }
-    }
+    let samples = benches::alternate(rounds, &mut subjects, |subject| {
+        let started = Instant::now();
+        (subject.batch)(subject.operations);
+        started.elapsed().as_nanos() as f64 / f64::from(subject.operations)
+    });
     println!("\n{title}\n\n| row | p50 | p99 of batches | × the first |\n|---|---:|---:|---:|");
     let mut first = None;
-    for (subject, samples) in subjects.iter().zip(&mut samples) {
-        samples.sort_by(f64::total_cmp);
-        let at = |share: f64| samples[((samples.len() - 1) as f64 * share) as usize];
-        let base = *first.get_or_insert(at(0.5));
-        println!("| {} | {} | {} | {:.2} |", subject.name, time(at(0.5)), time(at(0.99)), at(0.5) / base);
+    for (subject, mut samples) in subjects.iter().zip(samples) {
+        // The first tenth warms up.
+        samples.drain(..rounds / 10);
+        let [p50, p99] = [0.5, 0.99].map(|share| quantile(&mut samples, share));
+        let base = *first.get_or_insert(p50);
+        println!("| {} | {} | {} | {:.2} |", subject.name, time(p50), time(p99), p50 / base);
     }
 }
 
@@ -170,8 +166,7 @@ pub fn groups(disk: &Path, outstanding: u64, duration: Duration) -> [(f64, f64);
     let _ = std::fs::remove_file(path);
     times.map(|mut times| {
         let rate = outstanding as f64 * times.len() as f64 * 1e9 / times.iter().sum::<f64>();
-        times.sort_by(f64::total_cmp);
-        (rate, times[times.len() / 2])
+        (rate, quantile(&mut times, 0.5))
     })
 }
 

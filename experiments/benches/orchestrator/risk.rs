@@ -5,6 +5,7 @@
 //! the median over its rounds of a round's mean: one check is shorter than a read of the clock.
 #![forbid(unsafe_code)]
 
+use benches::quantile;
 use orchestrator::Positions;
 use orchestrator::risk::{Risk, RiskSetup};
 use protocol::instrument::Instrument;
@@ -44,8 +45,6 @@ struct Row {
     risk: Risk,
     positions: Positions,
     now: u64,
-    checks: Vec<f64>,
-    books: Vec<f64>,
 }
 
 fn rows() -> impl Iterator<Item = Row> {
@@ -66,7 +65,7 @@ fn row(name: &'static str, controls: &[(RiskControl, u64)]) -> Row {
     };
     let risk = Risk::new(&setup).expect("the limits are in their ranges");
     let positions = Positions::new(STRATEGIES.into(), INSTRUMENTS.into(), 1_024);
-    Row { name, risk, positions, now: 0, checks: Vec::new(), books: Vec::new() }
+    Row { name, risk, positions, now: 0 }
 }
 
 /// Orders of all strategies in all instruments, in no order that a branch predictor could learn,
@@ -125,11 +124,6 @@ fn nanoseconds(work: impl FnOnce()) -> f64 {
     start.elapsed().as_nanos() as f64 / ORDERS as f64
 }
 
-fn percentile(values: &mut [f64], part: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[((values.len() - 1) as f64 * part) as usize]
-}
-
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
     let orders = orders();
@@ -146,23 +140,21 @@ fn main() {
     for row in &mut rows {
         assert_eq!(row.check(&orders), ORDERS, "{}: nothing is refused", row.name);
     }
-    for _ in 0..ROUNDS {
-        for row in &mut rows {
-            let checked = nanoseconds(|| {
-                black_box(row.check(&orders));
-            });
-            row.checks.push(checked);
-            let kept = nanoseconds(|| row.keep_books(&orders));
-            row.books.push(kept);
-        }
-    }
+    let samples = benches::alternate(ROUNDS, &mut rows, |row| {
+        let checked = nanoseconds(|| {
+            black_box(row.check(&orders));
+        });
+        (checked, nanoseconds(|| row.keep_books(&orders)))
+    });
+    let samples = samples.into_iter().map(|samples| samples.into_iter().unzip());
+    let mut samples: Vec<(Vec<f64>, Vec<f64>)> = samples.collect();
     println!("{ROUNDS} rounds of {ORDERS} orders, alternated; ns an order: median (10 % to 90 %)\n");
     println!("| control | check | beyond off | books |");
     println!("|---|--:|--:|--:|");
-    let off = percentile(&mut rows[0].checks, 0.5);
-    for row in &mut rows {
-        let [low, middle, high] = [0.1, 0.5, 0.9].map(|part| percentile(&mut row.checks, part));
-        let books = percentile(&mut row.books, 0.5);
+    let off = quantile(&mut samples[0].0, 0.5);
+    for (row, (checks, books)) in rows.iter().zip(&mut samples) {
+        let [low, middle, high] = [0.1, 0.5, 0.9].map(|share| quantile(checks, share));
+        let books = quantile(books, 0.5);
         println!(
             "| {} | {middle:.1} ({low:.1} to {high:.1}) | {:+.1} | {books:.1} |",
             row.name,

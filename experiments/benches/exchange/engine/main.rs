@@ -10,6 +10,7 @@
 mod loads;
 mod memory;
 
+use benches::quantile;
 use exchange::{Command, Event, Events, Exchange};
 use loads::Load;
 use std::time::Instant;
@@ -67,9 +68,8 @@ fn clock() -> u64 {
 }
 
 fn median(mut rounds: Vec<f64>) -> String {
-    rounds.sort_by(f64::total_cmp);
-    let (low, high) = (rounds[0], rounds[rounds.len() - 1]);
-    format!("{:7.1} ({low:.1}-{high:.1})", rounds[rounds.len() / 2])
+    let [low, middle, high] = [0.0, 0.5, 1.0].map(|share| quantile(&mut rounds, share));
+    format!("{middle:7.1} ({low:.1}-{high:.1})")
 }
 
 fn main() {

@@ -78,8 +78,7 @@ fn measure(duration: Duration, records: u64, mut call: impl FnMut()) -> (f64, f6
         times.push(at.elapsed().as_nanos() as f64);
     }
     let rate = records as f64 * times.len() as f64 / begun.elapsed().as_secs_f64();
-    times.sort_by(f64::total_cmp);
-    (rate, times[times.len() / 2])
+    (rate, benches::quantile(&mut times, 0.5))
 }
 
 /// Measures threads that each write one record and wait for it.

@@ -1,6 +1,7 @@
 //! The table of a bench, and its rows as JSON.
 
 use super::subject::Figure;
+use benches::quantile;
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -24,9 +25,8 @@ pub struct Row {
 
 impl Row {
     pub fn new(figure: Figure, mut samples: Vec<f64>) -> Self {
-        samples.sort_by(f64::total_cmp);
-        let at = |quarter: usize| samples[(samples.len() - 1) * quarter / 4];
-        Row { figure, samples: samples.len(), median: at(2), quartiles: [at(1), at(3)] }
+        let [low, median, high] = [0.25, 0.5, 0.75].map(|share| quantile(&mut samples, share));
+        Row { figure, samples: samples.len(), median, quartiles: [low, high] }
     }
 
     /// Returns our figure as a multiple of theirs.
