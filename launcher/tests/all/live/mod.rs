@@ -19,7 +19,6 @@ pub mod journal_recovery;
 mod kills;
 mod languages;
 mod layouts;
-mod ledger;
 mod levels;
 mod lost_memory;
 mod market;

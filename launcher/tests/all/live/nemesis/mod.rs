@@ -6,6 +6,8 @@
 //! Settings, victims, commands and times follow from a seed, which a failure names; the folder of
 //! a failed run is kept. `BULKHEAD_SLOW=1` makes 300 runs next to two busy loops.
 
+mod ledger;
+
 use crate::common::{
     Launcher, Random, Running, concurrently, document, list, newest_process, number, output, run_processes,
     segments, serving_process, signal, slow, wait_until,
