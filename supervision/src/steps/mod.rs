@@ -3,8 +3,12 @@
 
 mod crash_loops;
 mod debuggers;
+mod forged_headers;
+mod journaled_roles;
+mod lost_memory;
 mod machine_pause;
 mod outages;
+mod stalls;
 mod threads;
 
 use super::*;
@@ -40,6 +44,8 @@ struct SteppedRun<'a> {
     now: u64,
     /// Threads that have no duty cycle.
     silent: Vec<usize>,
+    /// Threads that wait for the disk of a journal, according to the kernel.
+    waits_for_disk: Vec<usize>,
     /// The debugger that has stopped the victim's process, according to the kernel.
     debugger: Option<Debugger>,
     /// Processes that exit with status 7 as soon as they were started again.
@@ -78,6 +84,7 @@ impl<'a> SteppedRun<'a> {
             },
             now: MS,
             silent: Vec::new(),
+            waits_for_disk: Vec::new(),
             debugger: None,
             crashing: None,
             actions: Vec::new(),
@@ -111,7 +118,9 @@ impl<'a> SteppedRun<'a> {
     /// Lets a process exit.
     fn exit(&mut self, process: usize, text: &str) {
         let is_success = text == "exit 0";
-        let exit = ExitObservation { is_success, text: text.into(), ..ExitObservation::default() };
+        let was_killed = text.starts_with("signal");
+        let exit =
+            ExitObservation { is_success, was_killed, text: text.into(), ..ExitObservation::default() };
         self.observed.processes[process].exit = Some(exit);
         self.observed.processes[process].is_proven_dead = true;
     }
@@ -128,7 +137,9 @@ impl<'a> SteppedRun<'a> {
             let is_asked = liveness.needs_debugger(thread, &found.pulse, self.now);
             let debugger = self.debugger.clone().filter(|_| Some(thread) == victim);
             found.debugger = is_asked.then_some(debugger);
+            found.waits_for_disk = self.waits_for_disk.contains(&thread);
         }
+        self.observed.last_words = self.supervisor.failing_process().map(|_| String::new());
         let mut actions = Vec::new();
         self.supervisor.step(&self.observed, self.now, &mut actions);
         for action in &actions {
@@ -183,6 +194,11 @@ impl<'a> SteppedRun<'a> {
                 self.observed.threads[thread].is_gone = true;
             }
         }
+        self.run_to_end()
+    }
+
+    /// Takes steps until the run has ended. Returns how.
+    fn run_to_end(&mut self) -> RunOutcome {
         for _ in 0..1_000 {
             self.step();
             if self.actions.iter().any(|action| matches!(action, Action::EndProcesses(_))) {

@@ -50,3 +50,18 @@ fn hung_thread_is_abandoned_and_stays_down() {
         assert_eq!(why.starts_with("its thread may still run"), on_death == "restart", "{why}");
     }
 }
+
+/// Its process dies with it, and with all others.
+#[test]
+fn death_of_the_process_of_all_threads_ends_run() {
+    for on_death in ["continue", "restart"] {
+        let plan = plan(&words(on_death), 200);
+        let mut run = SteppedRun::start(&plan);
+        run.run_for(300);
+        run.exit(run.process_of(VICTIM), "signal 6 (SIGABRT)");
+        let outcome = run.run_to_end();
+        let RunOutcome::Failed { process, what, .. } = &outcome else { panic!("{outcome:?}") };
+        assert_eq!((process.as_str(), what.as_str()), ("all", "signal 6 (SIGABRT)"));
+        assert!(run.incidents().is_empty(), "no thread died alone: {:?}", run.incidents());
+    }
+}
