@@ -11,7 +11,7 @@ use std::io::{Read, Write as _};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -23,7 +23,8 @@ pub const LONG: &str =
     "--strategies 2 --venues 2 --orders 60000 --window 300s --delay uniform:1ms..20ms --idle park";
 
 /// A run of 2,000 orders in 200 ms.
-pub const SHORT: &str = "--strategies 2 --venues 2 --orders 2000 --window 200ms --delay uniform:1ms..20ms";
+pub const SHORT: &str =
+    "--strategies 2 --venues 2 --orders 2000 --window 200ms --delay uniform:1ms..20ms --idle park";
 
 /// A run whose exchange and engine have processes of their own, which restart.
 pub const RECOVERABLE: &str =
@@ -173,9 +174,12 @@ impl Launcher {
 
 /// Returns the finding of `doctor` on containers.
 pub fn container_check() -> String {
-    let doctor = output("doctor --json").json();
-    let check = list(&doctor["checks"]).iter().find(|check| check["name"] == "container").unwrap();
-    string(&check["found"]).to_owned()
+    static FOUND: LazyLock<String> = LazyLock::new(|| {
+        let doctor = output("doctor --json").json();
+        let check = list(&doctor["checks"]).iter().find(|check| check["name"] == "container").unwrap();
+        string(&check["found"]).to_owned()
+    });
+    FOUND.clone()
 }
 
 /// Returns the paths in a folder, in the order of their names.
@@ -396,14 +400,15 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {
+        let looked = Instant::now();
         if let Some(found) = look() {
             return found;
         }
         assert!(started.elapsed() < LIMIT, "never: {what}");
-        // Polls less often the longer it waits, since polling takes CPU time from the run.
-        std::thread::sleep(
-            (started.elapsed() / 20).clamp(Duration::from_millis(5), Duration::from_millis(25)),
-        );
+        // Polls less often the longer it waits and the longer a look takes, since polling takes CPU
+        // time from the run.
+        let pause = (started.elapsed() / 20).clamp(Duration::from_millis(5), Duration::from_millis(25));
+        std::thread::sleep(pause.max(looked.elapsed() * 2));
     }
 }
 
