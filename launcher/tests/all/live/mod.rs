@@ -2,7 +2,6 @@
 
 mod additions;
 mod benchmark;
-mod changes_under_faults;
 mod closed_terminals;
 mod concurrent_runs;
 mod confined_exchanges;
@@ -16,7 +15,6 @@ mod faults;
 mod forged_headers;
 mod full_filesystems;
 pub mod journal_recovery;
-mod kills;
 mod languages;
 mod layouts;
 mod levels;

@@ -3,13 +3,13 @@
 use super::watching::watch_once;
 use crate::common::{
     Launcher, Running, assert_nothing_left, document, list, number, output, run_processes, segments, signal,
-    slow, string, wait_until,
+    string, wait_until,
 };
 use serde_json::Value;
 use std::time::Duration;
 
 const FLAGS: &str =
-    "--strategies 4 --venues 2 --orders 600k --window 300s --delay uniform:5ms..50ms --idle park";
+    "--strategies 4 --venues 2 --orders 60k --window 300s --delay uniform:5ms..50ms --idle park";
 
 /// A run whose strategies operators change.
 pub(super) struct ChangingRun {
@@ -64,6 +64,22 @@ impl ChangingRun {
     }
 }
 
+/// The launcher is killed while an operator's change of a strategy goes on.
+#[test]
+fn launcher_killed_during_change_leaves_nothing() {
+    for (change, wait_ms) in [
+        ("replace RUN 2 --open-orders cancel --within 100s", 1),
+        ("retire RUN 2 --open-orders drain --within 200ms", 12),
+        ("add RUN --strategy player", 5),
+    ] {
+        let launcher = Launcher::new();
+        let journal = "--venue book --exchange process --journal process --on-death restart";
+        let run =
+            ChangingRun::start(&launcher, &format!("{journal} --spare-strategies 1 --isolation process"));
+        run.kill_launcher_during(change, wait_ms);
+    }
+}
+
 /// A run is valid, and has lost at most the order that a killed strategy was sending.
 pub(super) fn assert_nothing_lost(summary: &Value) {
     assert_eq!(summary["valid"], true, "{:#}", summary["violations"]);
@@ -102,7 +118,7 @@ fn retire_replace_and_interrupt(more: &str, rests: bool) {
     });
     // More often than a strategy without progress is restarted.
     (0..10).for_each(|_| _ = run.json("replace", "2 --open-orders cancel"));
-    run.json("replace", "0 --with taker");
+    run.json("replace", "0 --with taker --open-orders cancel");
 
     let incidents = incidents_at_end(&launcher, run.running);
     let of = |strategy: u64| incidents.iter().filter(move |one| one["strategy"] == strategy);
@@ -168,46 +184,4 @@ fn finished_strategy_cannot_be_replaced_or_retired() {
     signal(pid, "KILL");
     run.running.kill();
     assert_nothing_left(pid);
-}
-
-#[test]
-fn successor_that_cannot_run_leaves_its_slot_down() {
-    let launcher = Launcher::new();
-    let run = ChangingRun::start(&launcher, "--isolation process --on-death continue");
-    let result = output(&format!("replace {} 2 --with exec:/bin/false --json", run.run));
-    assert_eq!((result.code, &result.json()["done"]), (Some(1), &Value::Bool(false)), "{}", result.stdout);
-    let incidents = incidents_at_end(&launcher, run.running);
-    assert_eq!(incidents.len(), 2, "the replacement, and the end of the successor: {incidents:?}");
-    assert!(string(&incidents[1]["cause"]).contains("exit 1"), "{incidents:?}");
-}
-
-/// The engine is killed at random moments of replacements, and recovers from its journal.
-#[test]
-fn engine_dies_during_replacements_and_nothing_is_lost() {
-    let (runs, rounds) = if slow() { (4, 50) } else { (1, 6) };
-    (0..runs).for_each(|_| kill_engine_during_replacements(rounds));
-}
-
-fn kill_engine_during_replacements(rounds: u64) {
-    let launcher = Launcher::new();
-    let run = ChangingRun::start(
-        &launcher,
-        "--isolation process --on-death restart --venue book --exchange process --journal process",
-    );
-    for round in 0..rounds {
-        let engine = crate::common::serving_process(run.running.pid(), "engine", &[]);
-        let name = run.run.clone();
-        let replacing = std::thread::spawn(move || {
-            output(&format!("replace {name} {} --open-orders cancel --within 30s", round % 4))
-        });
-        std::thread::sleep(Duration::from_millis(round * 3 % 60));
-        if let Some(engine) = engine {
-            signal(engine, "KILL");
-        }
-        let result = replacing.join().unwrap();
-        assert_eq!(result.code, Some(0), "round {round}: {} {}", result.stdout, result.stderr);
-    }
-    let incidents = incidents_at_end(&launcher, run.running);
-    let replaced = |one: &&Value| one["by_operator"].is_object();
-    assert_eq!(incidents.iter().filter(replaced).count() as u64, rounds, "{incidents:?}");
 }

@@ -1,7 +1,7 @@
-//! The nemesis of living runs: any process is killed at any time, alone or in bursts, the launcher
-//! and its reaper included, while operators retire, replace, add and stop strategies. Each run
-//! ends, its files can be read, nothing is doubled or lost beyond what a death explains, and no
-//! process or segment remains.
+//! The nemesis of living runs: any process is killed at any time, alone, in bursts or again and
+//! again, the launcher and its reaper included, while operators retire, replace, add and stop
+//! strategies. Each run ends, its files can be read, nothing is doubled or lost beyond what a death
+//! explains, and no process or segment remains.
 //!
 //! Settings, victims, commands and times follow from a seed, which a failure names; the folder of
 //! a failed run is kept. `BULKHEAD_SLOW=1` makes 300 runs next to two busy loops.
@@ -21,21 +21,28 @@ use std::time::Duration;
 use system::process;
 
 /// Settings of runs that any death ends, or that go on without what died.
-const MORTAL: [&str; 5] = [
+const MORTAL: [&str; 8] = [
     "--isolation process --on-death restart",
+    "--isolation process --on-death restart --technique pipe",
+    "--isolation process --on-death restart --process each-gateway",
     "--isolation sandbox --on-death restart",
+    "--isolation sandbox --on-death restart --technique linked --process gateways",
     "--isolation process --on-death continue --technique array-queue",
     "--isolation thread",
     "--isolation thread,process,process --on-death restart",
 ];
 
 /// Settings of runs in which strategies, engine and exchange come back.
-const RECOVERABLE: [&str; 3] =
-    ["--journal group --strategy maker,taker", "--journal group", "--journal process --strategy maker,taker"];
+const RECOVERABLE: [&str; 4] = [
+    "--journal group --strategy maker,taker",
+    "--journal group",
+    "--journal process --strategy maker,taker",
+    "--journal process --credentials 2 --process each-gateway",
+];
 
 /// Returns the number of runs, and of concurrent ones.
 fn required_runs() -> (u64, usize) {
-    if slow() { (300, 4) } else { (14, 3) }
+    if slow() { (300, 4) } else { (8, 3) }
 }
 
 /// Busy loops that compete for the cores of the runs; killed at the end of the test.
@@ -94,6 +101,41 @@ impl Attack {
         self.kill(pid, &role.unwrap_or_default());
     }
 
+    /// Kills engine or exchange several times, soon after each restart, and sometimes their successors
+    /// as well, which recover or are promoted.
+    fn kill_often(&mut self) {
+        let (role, mut killed) = (*self.random.choose(&["engine", "exchange-0"]), Vec::new());
+        for _ in 0..2 + self.random.below(2) {
+            let launcher = self.running.pid();
+            let mut serving = None;
+            wait_until("the role serves, or the run has ended", || {
+                serving = serving_process(launcher, role, &killed);
+                serving.is_some() || self.running.has_ended()
+            });
+            let Some(victim) = serving else { return };
+            self.pause(40);
+            self.kill(victim, role);
+            killed.push(victim);
+            if self.random.below(3) == 0
+                && let Some(successor) = newest_process(launcher, role, victim)
+            {
+                self.kill(successor, role);
+                killed.push(successor);
+            }
+        }
+    }
+
+    /// Kills strategies, one after the other, each 8 ms after the one before.
+    fn kill_strategies(&mut self) {
+        for _ in 0..4 + self.random.below(8) {
+            let role = format!("strategy-{}", self.random.below(3));
+            if let Some(pid) = newest_process(self.running.pid(), &role, 0) {
+                self.kill(pid, &role);
+            }
+            std::thread::sleep(Duration::from_millis(8));
+        }
+    }
+
     /// Kills two or three of strategy, engine and exchange, in any order, 0 to 30 ms apart.
     fn kill_burst(&mut self) {
         let mut roles = vec!["strategy-0", "engine", "exchange-0"];
@@ -143,7 +185,7 @@ fn attacked_run(seed: u64) -> Result<(u64, u64), String> {
     let mut random = Random(seed);
     let is_recoverable = random.below(3) > 0;
     let level = if is_recoverable { random.choose(&RECOVERABLE) } else { random.choose(&MORTAL) };
-    let orders = random.choose(&["8k", "20k", "40k"]);
+    let orders = random.choose(&["2k", "6k", "20k"]);
     let recovery = "--isolation process --on-death restart --venue book --exchange process";
     let settings = format!(
         "{} {level} --strategies 3 --venues 1 --orders {orders} --window 2s --idle park",
@@ -154,9 +196,11 @@ fn attacked_run(seed: u64) -> Result<(u64, u64), String> {
     let mut command_count = 0;
     for _ in 0..1 + attack.random.below(6) {
         attack.pause(500);
-        match attack.random.below(5) {
+        match attack.random.below(6) {
             0 => attack.kill_burst(),
-            1 | 2 => attack.kill_any(),
+            1 => attack.kill_any(),
+            2 if is_recoverable => attack.kill_often(),
+            3 => attack.kill_strategies(),
             _ => {
                 attack.command();
                 command_count += 1;
