@@ -65,3 +65,19 @@ fn death_of_the_process_of_all_threads_ends_run() {
         assert!(run.incidents().is_empty(), "no thread died alone: {:?}", run.incidents());
     }
 }
+
+/// Without containment the run ends, and names the thread and its process.
+#[test]
+fn hung_thread_ends_uncontained_run() {
+    let plan = plan(&words("stop"), 200);
+    let mut run = SteppedRun::start(&plan);
+    run.silent = vec![run.thread_of(VICTIM)];
+    run.run_for(190);
+    assert!(run.supervisor.is_trading(), "its deadline is not over");
+    let outcome = run.run_to_end();
+    let RunOutcome::Failed { process, what, .. } = &outcome else { panic!("{outcome:?}") };
+    assert_eq!(
+        (process.as_str(), what.as_str()),
+        ("all", "thread strategy-1 hangs: no duty cycle for 200ms")
+    );
+}

@@ -5,17 +5,12 @@ use super::contained::CONTAINER;
 use super::programs::{Program, run_broken};
 use super::replacements::assert_nothing_lost;
 use super::watching::{start_trading, watch_once};
-use crate::common::{
-    Launcher, Running, list, newest_process, number, read_until, signal, skip, string, wait_until,
-};
+use crate::common::{Launcher, list, newest_process, number, read_until, signal, skip, string, wait_until};
 use nix::sys::ptrace;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
-/// Five deadlines of [`FLAGS`].
-const HELD: Duration = Duration::from_millis(2_500);
 const FLAGS: &str = "--isolation process --technique spsc-mux --liveness 500ms --on-death continue";
 
 /// A debugger of all threads of a process, which this thread is. It detaches on drop.
@@ -51,41 +46,6 @@ impl Drop for TestDebugger {
 /// Returns the orders that the first strategy has sent.
 fn sent(run: &str) -> u64 {
     number(&watch_once(run)["roles"][0]["orders"])
-}
-
-/// Stops a strategy for five deadlines, and lets it run again. Returns `None` if that is refused.
-fn hold(running: &mut Running, run: &str) -> Option<()> {
-    let debugger = TestDebugger::attach(running.process("strategy-1"))?;
-    let own = format!("strategy-1 is stopped by a debugger (pid {}, ", std::process::id());
-    read_until(running.child.stderr.as_mut().unwrap(), &own);
-    let before = sent(run);
-    std::thread::sleep(HELD);
-    wait_until("the other trades on", || sent(run) > before);
-    let snapshot = watch_once(run);
-    let errors = snapshot["errors"].to_string();
-    let words = format!("stopped by a debugger (pid {}, ", std::process::id());
-    assert!(errors.contains(&words), "{errors}");
-    assert_eq!(snapshot["strategies"][1]["incidents"], 0, "it is not killed");
-    drop(debugger);
-    read_until(running.child.stderr.as_mut().unwrap(), "strategy-1 runs again after");
-    Some(())
-}
-
-#[test]
-fn deadline_starts_again_when_debugger_detaches() {
-    let launcher = Launcher::new();
-    let (mut running, run) = start_trading(&launcher, FLAGS);
-    if hold(&mut running, &run).is_none() {
-        return drop(running.interrupt());
-    }
-    // The same silence without a debugger.
-    signal(running.process("strategy-1"), "STOP");
-    wait_until("it counts as hung", || watch_once(&run)["strategies"][1]["incidents"] == 1);
-    let summary = launcher.interrupted(running);
-    let [incident] = list(&summary["incidents"]) else { panic!("{:#}", summary["incidents"]) };
-    assert!(string(&incident["cause"]).contains("hangs"), "{incident:#}");
-    let reasons = summary["reasons"].to_string();
-    assert!(reasons.contains("strategy-1 was stopped by a debugger (pid"), "{reasons}");
 }
 
 /// A debugger that does not wait for a dead strategy keeps it as a zombie. The run goes on, and

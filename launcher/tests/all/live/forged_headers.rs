@@ -1,7 +1,7 @@
 //! Strategies that overwrite shared control data, headers and the engine's doorbell. No other
 //! strategy is affected.
 
-use crate::common::{Launcher, SHORT, concurrently, list, slow, string};
+use crate::common::{Launcher, concurrently, list, slow, string};
 use serde_json::Value;
 
 /// Four strategies and a parking engine, for longer than the faults take.
@@ -32,8 +32,8 @@ fn forged_headers_harm_no_successor() {
         return;
     }
     // Per-strategy rings and a shared one; the other techniques have the same headers.
-    let techniques = ["spsc-mux", "array-queue", "linked", "channel"];
-    concurrently(2, &techniques[..if slow() { 4 } else { 2 }], |technique| {
+    let techniques = ["array-queue", "spsc-mux", "linked", "channel"];
+    concurrently(2, &techniques[..if slow() { 4 } else { 1 }], |technique| {
         let faults = "forge-header:strategy-1@200ms;kill:strategy-0@400ms;kill:strategy-2@500ms";
         let flags = format!("--isolation sandbox --technique {technique} --fault {faults}");
         let summary = Launcher::new().summary(&format!("{RUN} {flags}"));
@@ -45,15 +45,6 @@ fn forged_headers_harm_no_successor() {
             assert!(incidents[0]["quarantined"].is_null(), "{technique}: {incidents:#?}");
         }
     });
-}
-
-/// The attacker is killed at once, so that its headers are first read after its death.
-#[test]
-fn dead_strategy_with_forged_header_is_quarantined() {
-    let Some(launcher) = Launcher::sandboxed() else { return };
-    let faults = "forge-header:strategy-1@order:100;kill:strategy-1@order:100";
-    let summary = launcher.summary(&format!("{RUN} --isolation sandbox --fault {faults}"));
-    assert_contained(&summary, "dies");
 }
 
 #[test]
@@ -70,12 +61,6 @@ fn journaled_engine_restarts_despite_forged_headers() {
         let has_recovered = |entry: &Value| entry["detect_to_recovery_ns"].is_u64();
         assert!(restarts.iter().all(has_recovered), "{isolation}: {restarts:#?}");
     }
-}
-
-#[test]
-fn forged_header_ends_uncontained_run() {
-    let flags = "--isolation process --fault forge-header:strategy-1@order:20";
-    Launcher::new().result(&format!("{SHORT} {flags}")).fails(1, &["strategy-1", "forged-header"]);
 }
 
 /// The strategy zeroes the engine's doorbell where it can and rings it in a loop, until the

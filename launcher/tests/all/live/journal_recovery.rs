@@ -3,17 +3,17 @@
 use super::exchange::play_recorded_morning;
 use super::watching::watch_once;
 use crate::common::{
-    Launcher, RECOVERABLE, entries, list, number, output_of, serving_process, signal, skip, slow, string,
-    wait_for, wait_until,
+    Launcher, RECOVERABLE, entries, list, number, output_of, serving_process, signal, skip, wait_for,
+    wait_until,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A run whose journals have several segments, the exchange's seven and the engine's twenty.
+/// A run whose journals have several segments, the exchange's two and the engine's six.
 /// `--max-open` allows all orders, since resting orders stay open. Its rate suits a busy machine;
 /// tests end it long before its last segment.
-pub const MANY_SEGMENTS: &str = "--orders 300k --max-open 300k --window 30s --journal process --liveness 10s";
+pub const MANY_SEGMENTS: &str = "--orders 100k --max-open 100k --window 10s --journal process --liveness 10s";
 
 /// The segment that exists once a journal's first one is full: two are always prepared ahead.
 pub const SEGMENT_AFTER_FIRST: &str = "log-00000004";
@@ -29,28 +29,25 @@ fn kills(times: &[u64]) -> String {
 #[test]
 fn killed_exchange_reproduces_recorded_session() {
     let faults = kills(&[150, 350, 550, 1_000, 6_000]);
-    for (strategies, journal) in [(1, "process"), (8, "group")] {
-        // The last kill only fires if the session takes that long.
-        let flags = format!(
-            "--exchange process --journal {journal} --on-death restart --fault '{faults}' --allow-unfired"
-        );
-        let summary = play_recorded_morning(strategies, "process", &flags);
-        let restarts = list(&summary["comebacks"]);
-        // On a slow machine several kills may cause one restart.
-        assert!(!restarts.is_empty(), "{restarts:#?}");
-        let has_recovered = |restart: &Value| {
-            restart["detect_to_recovery_ns"].is_u64() && restart["cause"] == "signal 9 (SIGKILL)"
-        };
-        assert!(restarts.iter().all(has_recovered), "{restarts:#?}");
-        let steps = ["restarted_ns", "begun_ns", "replayed_ns", "running_ns"];
-        let has_steps_in_order = |restart: &Value| {
-            let reached = steps.map(|step| restart["steps"][step].as_u64());
-            reached.iter().all(Option::is_some)
-                && reached.is_sorted()
-                && restart["detected_ns"].as_u64() <= reached[0]
-        };
-        assert!(restarts.iter().all(has_steps_in_order), "{restarts:#?}");
-    }
+    // The last kill only fires if the session takes that long.
+    let flags =
+        format!("--exchange process --journal group --on-death restart --fault '{faults}' --allow-unfired");
+    let summary = play_recorded_morning(8, "process", &flags);
+    let restarts = list(&summary["comebacks"]);
+    // On a slow machine several kills may cause one restart.
+    assert!(!restarts.is_empty(), "{restarts:#?}");
+    let has_recovered = |restart: &Value| {
+        restart["detect_to_recovery_ns"].is_u64() && restart["cause"] == "signal 9 (SIGKILL)"
+    };
+    assert!(restarts.iter().all(has_recovered), "{restarts:#?}");
+    let steps = ["restarted_ns", "begun_ns", "replayed_ns", "running_ns"];
+    let has_steps_in_order = |restart: &Value| {
+        let reached = steps.map(|step| restart["steps"][step].as_u64());
+        reached.iter().all(Option::is_some)
+            && reached.is_sorted()
+            && restart["detected_ns"].as_u64() <= reached[0]
+    };
+    assert!(restarts.iter().all(has_steps_in_order), "{restarts:#?}");
 }
 
 /// Checks in a run with deaths that each order has ended once, and that all orders in flight at a
@@ -63,50 +60,6 @@ pub fn assert_settled(summary: &Value) {
     assert!(summary["containment"].is_null() || summary["containment"]["lost_of_survivors"] == 0);
     let restarts = list(&summary["comebacks"]);
     assert!(restarts.iter().all(|restart| restart["in_flight"] == restart["answered"]), "{restarts:#?}");
-}
-
-/// Makes a run with these faults, in which every order of a live strategy must be returned and
-/// every order at the exchange answered. Returns the restarts.
-pub fn run_without_loss(faults: &str, flags: &str) -> Vec<Value> {
-    let summary = Launcher::new().summary(&format!(
-        "{RECOVERABLE} --strategies 3 --orders 20k --window 2s --liveness 2s --fault '{faults}' --allow-unfired {flags}"
-    ));
-    assert_eq!(summary["outcome"]["ended"], "complete", "{}", summary["orders"]);
-    assert_settled(&summary);
-    let restarts = list(&summary["comebacks"]);
-    assert!(restarts.iter().all(|restart| restart["detect_to_recovery_ns"].is_u64()), "{restarts:#?}");
-    for role in ["engine", "exchange-0"] {
-        let of_role = restarts.iter().filter(|restart| restart["role"] == role);
-        let records: Vec<u64> = of_role.map(|restart| number(&restart["records"])).collect();
-        assert!(records.is_sorted() && records.first() != Some(&0), "{records:?}");
-    }
-    restarts.to_vec()
-}
-
-#[test]
-fn hung_exchange_or_engine_restarts_without_loss() {
-    let restarts = run_without_loss("stop:exchange@200ms; stop:engine@1700ms", "--journal process");
-    assert_eq!(restarts.len(), 2, "{restarts:#?}");
-    for role in ["exchange-0", "engine"] {
-        let hangs =
-            |restart: &&Value| restart["role"] == role && string(&restart["cause"]).starts_with("hangs");
-        assert_eq!(restarts.iter().filter(hangs).count(), 1, "{restarts:#?}");
-    }
-}
-
-/// Each order is answered once although the engine is killed repeatedly. The module `kills` does
-/// this at random times, with the other journal.
-#[test]
-fn orders_answered_once_despite_repeated_engine_kills() {
-    let faults = "kill:engine@300ms; kill:engine@700ms; kill:engine@715ms; kill:exchange@900ms; kill:strategy-1@900ms; \
-                  kill:engine@1102ms; kill:engine@1500ms; kill:exchange@1501ms";
-    for journal in if slow() { &["group", "process"][..] } else { &["group"] } {
-        let restarts = run_without_loss(faults, &format!("--journal {journal}"));
-        let engines = restarts.iter().filter(|restart| restart["role"] == "engine").count();
-        // On a slow machine a kill may hit a recovering successor; both then count as one restart.
-        assert!((1..=5).contains(&engines), "{restarts:#?}");
-        assert!(restarts.iter().all(|restart| restart["cause"] == "signal 9 (SIGKILL)"), "{restarts:#?}");
-    }
 }
 
 /// Strategies driven by market data continue after the exchange was killed. The merge checks that
@@ -126,7 +79,7 @@ fn market_data_continues_after_exchange_deaths() {
     let folder = launcher.folder().display().to_string();
     let settled = || watch_once(&folder)["settled"].as_u64().unwrap_or(0);
     let mut killed = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..2 {
         killed.push(wait_for_exchange(&killed));
         let before = settled();
         wait_until("orders are settled", || settled() > before + 100);
@@ -157,7 +110,7 @@ pub fn snapshots(folder: &Path) -> Vec<PathBuf> {
 fn exchange_recovers_from_snapshot_without_standby() {
     let launcher = Launcher::new();
     let running =
-        launcher.start(&format!("{RECOVERABLE} --orders 500k --window 18s --journal process --liveness 1s"));
+        launcher.start(&format!("{RECOVERABLE} --orders 100k --window 10s --journal process --liveness 1s"));
     let folder = launcher.folder().join("journal-venue-0");
     wait_until("a snapshot exists", || !snapshots(&folder).is_empty());
     signal(running.process("spare:exchange-0"), "KILL");
@@ -172,10 +125,9 @@ fn exchange_recovers_from_snapshot_without_standby() {
     assert_eq!(summary["orders"]["sent"], summary["orders"]["returned"]);
 }
 
-/// On a disk without space or without write permission the exchange, or the engine, stops with the
-/// kernel's error, and the run ends.
+/// On a disk without space the engine stops with the kernel's error, and the run ends.
 #[test]
-fn unwritable_journal_disk_ends_run_with_reason() {
+fn full_journal_disk_ends_run_with_reason() {
     let in_mount_namespace = |script: &str| {
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]);
@@ -188,25 +140,13 @@ fn unwritable_journal_disk_ends_run_with_reason() {
     let script = "out=$0; disk=$1; journal=$2; next=$3; shift 3; \"$@\" & pid=$!; \
         until [ -e \"$(echo $out/*/$journal)/$next\" ]; do sleep 0.01; done; \
         mount -t tmpfs -o \"$disk\" tmpfs $out/*/$journal; wait $pid";
-    for (disk, error, role, journal) in [
-        ("size=1m", "No space left on device", "exchange-0", "journal-venue-0"),
-        ("ro", "Read-only file system", "engine", "journal-engine"),
-    ] {
-        let launcher = Launcher::new();
-        let run = launcher.run(&format!("{RECOVERABLE} {MANY_SEGMENTS}"));
-        let mut command = in_mount_namespace(script);
-        command.arg(launcher.out.path()).args([disk, journal, SEGMENT_AFTER_FIRST]);
-        command.arg(run.get_program()).args(run.get_args());
-        output_of(&mut command).fails(1, &[role, "its journal fails", error]);
-    }
-}
-
-/// Without a journal the run ends with the exchange and names it.
-#[test]
-fn killed_exchange_without_journal_ends_run() {
-    let flags = format!("{RECOVERABLE} --orders 4k --window 1s --fault kill:exchange@200ms");
-    let result = Launcher::new().result(&flags);
-    assert!(result.code == Some(1) && result.all_output().contains("exchange"), "{}", result.all_output());
+    // The engine's first segment is full long before the exchange's.
+    let launcher = Launcher::new();
+    let run = launcher.run(&format!("{RECOVERABLE} {MANY_SEGMENTS}"));
+    let mut command = in_mount_namespace(script);
+    command.arg(launcher.out.path()).args(["size=1m", "journal-engine", SEGMENT_AFTER_FIRST]);
+    command.arg(run.get_program()).args(run.get_args());
+    output_of(&mut command).fails(1, &["engine", "its journal fails", "No space left on device"]);
 }
 
 /// Flips a bit of a file, in the byte at the offset that `at` returns for the file's length.
@@ -222,7 +162,7 @@ pub fn flip_bit(path: &Path, at: impl Fn(usize) -> usize) {
 fn damaged_journal_ends_run_with_reason() {
     let launcher = Launcher::new();
     let running =
-        launcher.start(&format!("{RECOVERABLE} --orders 240k --window 18s --journal process --liveness 1s"));
+        launcher.start(&format!("{RECOVERABLE} --orders 40k --window 40s --journal process --liveness 1s"));
     let folder = launcher.folder().join("journal-venue-0");
     let segment = || {
         let paths = std::fs::read_dir(&folder).ok()?.flatten().map(|file| file.path());

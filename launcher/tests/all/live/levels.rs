@@ -1,9 +1,9 @@
 //! Strategies of one run at several isolation levels.
 
-use crate::common::{Launcher, list, number, output, proc, signal, string};
+use crate::common::{LONG, Launcher, list, newest_process, number, output, signal, string, wait_until};
 use serde_json::Value;
 
-const LOAD: &str = "--venues 1 --orders 4000 --window 500ms --delay 1ms";
+const LOAD: &str = "--venues 1 --orders 4000 --window 500ms --delay 1ms --idle park";
 
 /// Returns the level of each strategy, and the number of orders that it sent.
 fn strategies(summary: &Value) -> Vec<(&str, u64)> {
@@ -15,7 +15,10 @@ fn strategies(summary: &Value) -> Vec<(&str, u64)> {
 #[test]
 fn levels_are_assigned_to_strategies_in_turn() {
     let launcher = Launcher::new();
-    let summary = launcher.summary(&format!("{LOAD} --strategies 4 --isolation thread,process"));
+    let printed = launcher.result(&format!("{LOAD} --strategies 4 --isolation thread,process")).succeeds();
+    assert!(printed.contains("thread+process") && printed.contains("by isolation level"), "{printed}");
+    let summary = launcher.newest_summary();
+    assert_eq!(summary["valid"], true, "{}", summary["reasons"]);
     let levels: Vec<&str> = strategies(&summary).into_iter().map(|(level, _)| level).collect();
     assert_eq!(levels, ["thread", "process", "thread", "process"]);
     let of_level = |level: &str| -> u64 {
@@ -31,60 +34,10 @@ fn levels_are_assigned_to_strategies_in_turn() {
     }
     let counts = measured.iter().map(|row| number(&row["measures"]["rt_venue"]["count"])).sum::<u64>();
     assert_eq!(counts, number(&summary["rt_venue"]["count"]), "each order has one level");
+    assert_inspect_names_levels(&launcher);
 }
 
-#[test]
-fn strategy_of_level_thread_lives_in_the_engine() {
-    let launcher = Launcher::new();
-    let running =
-        launcher.start("--strategies 2 --venues 1 --orders 40k --window 20s --isolation thread,process");
-    let engine = running.process("engine");
-    let threads = std::fs::read_dir(format!("/proc/{engine}/task")).unwrap().map(|task| {
-        std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default().trim().to_owned()
-    });
-    let threads: Vec<String> = threads.collect();
-    assert!(threads.iter().any(|name| name == "strategy-0"), "{threads:?}");
-    assert_ne!(running.process("strategy-1"), engine);
-    drop(running);
-}
-
-#[test]
-fn death_of_a_process_leaves_strategies_of_other_levels() {
-    let launcher = Launcher::new();
-    let flags =
-        "--strategies 2 --venues 1 --orders 8k --window 2s --isolation thread,process --on-death continue";
-    let running = launcher.start(flags);
-    let victim = running.process("strategy-1");
-    signal(victim, "KILL");
-    running.end().succeeds();
-    let summary = launcher.newest_summary();
-    assert_eq!(summary["valid"], true, "{}", summary["reasons"]);
-    assert_eq!(list(&summary["incidents"]).len(), 1);
-    assert_eq!(number(&summary["incidents"][0]["strategy"]), 1);
-    assert_eq!(proc(victim, "comm"), "", "it is gone");
-}
-
-#[test]
-fn killed_process_beside_thread_is_restarted() {
-    let launcher = Launcher::new();
-    let faults = "--isolation thread,process --on-death restart --fault kill:strategy-1@100ms";
-    let summary = launcher.summary(&format!("{LOAD} --strategies 2 {faults}"));
-    assert!(summary["incidents"][0]["repair_to_restart_ns"].is_u64(), "{:#}", summary["incidents"]);
-    assert_eq!(summary["containment"]["lost_of_survivors"], 0);
-}
-
-#[test]
-fn unknown_level_is_refused() {
-    let launcher = Launcher::new();
-    let result = launcher.result(&format!("{LOAD} --isolation thread,jail"));
-    result.fails(2, &["\"jail\" is unknown", "thread, process, container, sandbox"]);
-}
-
-#[test]
-fn inspect_and_verdict_name_levels_of_a_mixed_run() {
-    let launcher = Launcher::new();
-    let printed = launcher.result(&format!("{LOAD} --strategies 2 --isolation thread,process")).succeeds();
-    assert!(printed.contains("thread+process") && printed.contains("by isolation level"), "{printed}");
+fn assert_inspect_names_levels(launcher: &Launcher) {
     let folder = launcher.folder();
     let inspected = |flags: &str| output(&format!("inspect {} {flags}", folder.display())).succeeds();
     for (order, level) in [("0/7", "thread"), ("1/7", "process")] {
@@ -95,8 +48,34 @@ fn inspect_and_verdict_name_levels_of_a_mixed_run() {
     let orders: Vec<&str> = worst.lines().filter(|line| line.contains(", sent at ")).collect();
     let is_named = |line: &&str| line.contains(" (thread), ") || line.contains(" (process), ");
     assert!(orders.len() == 3 && orders.iter().all(is_named), "{worst}");
-    launcher.summary(&format!("{LOAD} --strategies 2 --isolation process"));
-    let folder = launcher.folder();
-    let shown = output(&format!("inspect {} --order 1/7", folder.display())).succeeds();
-    assert!(shown.contains("order 1/7 of run "), "one level needs no name: {shown}");
+}
+
+/// A strategy of the level `thread` is a thread of the engine, which survives the death of one of the
+/// level `process`.
+#[test]
+fn death_of_a_process_leaves_strategies_of_other_levels() {
+    let launcher = Launcher::new();
+    let running = launcher.start(&format!("{LONG} --isolation thread,process --on-death restart"));
+    let engine = running.process("engine");
+    let threads = std::fs::read_dir(format!("/proc/{engine}/task")).unwrap().map(|task| {
+        std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default().trim().to_owned()
+    });
+    let threads: Vec<String> = threads.collect();
+    assert!(threads.iter().any(|name| name == "strategy-0"), "{threads:?}");
+    let victim = running.process("strategy-1");
+    assert_ne!(victim, engine);
+    signal(victim, "KILL");
+    wait_until("it is restarted", || newest_process(running.pid(), "strategy-1", victim).is_some());
+    let summary = launcher.interrupted(running);
+    assert_eq!(summary["valid"], true, "{}", summary["reasons"]);
+    let [incident] = list(&summary["incidents"]) else { panic!("{:#}", summary["incidents"]) };
+    assert!(incident["strategy"] == 1 && incident["repair_to_restart_ns"].is_u64(), "{incident:#}");
+    assert_eq!(summary["containment"]["lost_of_survivors"], 0);
+}
+
+#[test]
+fn unknown_level_is_refused() {
+    let launcher = Launcher::new();
+    let result = launcher.result(&format!("{LOAD} --isolation thread,jail"));
+    result.fails(2, &["\"jail\" is unknown", "thread, process, container, sandbox"]);
 }

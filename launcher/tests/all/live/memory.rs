@@ -4,6 +4,7 @@ use crate::common::{
     LONG, Launcher, Running, SHORT, assert_no_allocations, assert_nothing_left, entries, list,
     newest_process, number, proc, signal, skip, wait_for, wait_until,
 };
+use serde_json::Value;
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 
@@ -30,12 +31,13 @@ fn levels() -> Vec<(&'static str, Launcher)> {
     all.into_iter().filter_map(|(level, launcher)| Some((level, launcher?))).collect()
 }
 
+/// Also, the costs of the strategies are reported by level.
 #[test]
 fn working_set_is_walked_for_each_order() {
     for (level, launcher) in levels() {
-        let summary = launcher.summary(&format!("{SHORT} --isolation {level} --working-set 256KiB"));
+        let summary = launcher.summary(&format!("{SHORT} --isolation {level} --working-set 1MiB"));
         let set = &summary["working_set"];
-        assert_eq!((number(&set["bytes"]), number(&set["lines_per_order"])), (256 << 10, 64), "{level}");
+        assert_eq!((number(&set["bytes"]), number(&set["lines_per_order"])), (1 << 20, 64), "{level}");
         // At the end each of two strategies owes the walks of 16 orders at most.
         let (lines, sent) = (number(&set["lines"]), number(&summary["orders"]["sent"]));
         assert!((64 * (sent - 2 * 16)..=64 * sent).contains(&lines), "{level}: {lines} lines, {sent} orders");
@@ -43,12 +45,26 @@ fn working_set_is_walked_for_each_order() {
             assert!(set[key].as_f64() > Some(0.0), "{key}: {set:#}");
         }
         assert_no_allocations(&summary);
+        assert_costs_reported(level, &summary);
     }
+}
+
+/// Checks the costs of two strategies, each with a working set of 1 MiB.
+fn assert_costs_reported(level: &str, summary: &Value) {
+    let [costs] = list(&summary["costs"]) else { panic!("{level}: {:#}", summary["costs"]) };
+    assert_eq!((&costs["isolation"], number(&costs["strategies"])), (&level.into(), 2));
+    assert!(costs["cpu_s_per_million"].as_f64() > Some(0.0), "{level}: {costs:#}");
+    for key in ["private_bytes", "shared_bytes", "page_table_bytes", "startup_ns"] {
+        assert_eq!(costs[key].as_f64() > Some(0.0), level != "thread", "{level}: {key}: {costs:#}");
+    }
+    let has_set = costs["private_bytes"].as_f64() > Some(f64::from(1 << 20));
+    assert_eq!(has_set, level != "thread", "{level}: {costs:#}");
+    assert_eq!(summary["misses_absent"].is_null(), !costs["dtlb_misses"].is_null(), "{level}: {costs:#}");
 }
 
 #[test]
 fn working_set_is_resident_at_the_start() {
-    for (level, _) in levels() {
+    for level in ["thread", "process"] {
         let anonymous = |flags: &str| {
             let launcher = Launcher::new();
             let running = launcher.start(&format!("{LONG} --isolation {level} {flags}"));
@@ -147,21 +163,5 @@ fn huge_pages_are_mapped_where_the_mount_has_them() {
     // The tests' own /dev/shm is mounted without them.
     if without.code != Some(0) {
         without.fails(2, &["--huge-pages on", "huge=within_size"]);
-    }
-}
-
-#[test]
-fn costs_of_strategies_are_reported_by_level() {
-    for (level, launcher) in levels() {
-        let summary = launcher.summary(&format!("{SHORT} --isolation {level} --working-set 1MiB"));
-        let [costs] = list(&summary["costs"]) else { panic!("{level}: {:#}", summary["costs"]) };
-        assert_eq!((&costs["isolation"], number(&costs["strategies"])), (&level.into(), 2));
-        assert!(costs["cpu_s_per_million"].as_f64() > Some(0.0), "{level}: {costs:#}");
-        for key in ["private_bytes", "shared_bytes", "page_table_bytes", "startup_ns"] {
-            assert_eq!(costs[key].as_f64() > Some(0.0), level != "thread", "{level}: {key}: {costs:#}");
-        }
-        let has_set = costs["private_bytes"].as_f64() > Some(f64::from(1 << 20));
-        assert_eq!(has_set, level != "thread", "{level}: {costs:#}");
-        assert_eq!(summary["misses_absent"].is_null(), !costs["dtlb_misses"].is_null(), "{level}: {costs:#}");
     }
 }

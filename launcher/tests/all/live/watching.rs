@@ -18,7 +18,10 @@ pub fn watch_once(run: &str) -> Value {
 /// Returns a role's entry of the snapshot.
 fn role<'a>(snapshot: &'a Value, name: &str) -> &'a Value {
     let mut roles = list(&snapshot["roles"]).iter();
-    roles.find(|role| role["role"] == name).unwrap_or_else(|| panic!("no {name} in {snapshot:#}"))
+    // The name of a gateway may be followed by its venue and credential.
+    roles
+        .find(|role| string(&role["role"]).split(' ').next() == Some(name))
+        .unwrap_or_else(|| panic!("no {name} in {snapshot:#}"))
 }
 
 /// Starts a long run and waits until orders were settled.
@@ -52,6 +55,9 @@ fn assert_watched(flags: &str, sees_rings: bool) {
         assert!(frame.contains(word), "no {word} in\n{frame}");
     }
     assert!(frame.lines().all(|line| line.chars().count() <= 80), "{frame}");
+    // Venue and credential of each gateway.
+    let has_credentials = flags.contains("--credentials");
+    assert!(!has_credentials || ["gateway-2 1/0", "gateway-3 1/1"].iter().all(|name| frame.contains(name)));
 
     // Kill switches are shown.
     output(&format!("kill {run} --strategy 1 --timeout 60s")).succeeds();
@@ -75,13 +81,11 @@ fn assert_watched(flags: &str, sees_rings: bool) {
 }
 
 #[test]
-fn process_run_is_watched_from_start_to_end() {
-    assert_watched("--isolation process --technique spsc-mux", true);
-}
-
-#[test]
 fn run_with_unnamed_memory_is_watched() {
-    assert_watched("--isolation sandbox --technique array-queue", true);
+    assert_watched(
+        "--isolation sandbox --technique array-queue --credentials 2 --process each-gateway",
+        true,
+    );
 }
 
 #[test]
