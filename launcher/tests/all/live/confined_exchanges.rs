@@ -3,7 +3,7 @@
 //! kernel refuses.
 #![cfg(target_arch = "x86_64")]
 
-use crate::common::{Launcher, Running, list, proc, serving_process, signal, wait_for, wait_until};
+use crate::common::{Launcher, Running, list, proc, serving_process, signal, slow, wait_for, wait_until};
 
 const FLAGS: &str = "--isolation sandbox --venue book --venues 1 --exchange process --journal process \
                      --on-death restart --idle park --liveness 2s --strategies 2";
@@ -42,7 +42,7 @@ fn assert_confined(pid: u32) {
 fn journaled_exchange_and_successor_are_confined() {
     let Some(launcher) = Launcher::sandboxed() else { return };
     // Longer than the test, even on a slow machine.
-    let running = launcher.start(&format!("{FLAGS} --orders 200k --window 30s"));
+    let running = launcher.start(&format!("{FLAGS} --orders 20k --window 30s"));
     let first = wait_for_exchange(&running, &[]);
     assert_confined(first);
     std::thread::sleep(std::time::Duration::from_millis(300));
@@ -54,11 +54,11 @@ fn journaled_exchange_and_successor_are_confined() {
 }
 
 /// The journal's folder is replaced by another one, in which the exchange cannot create its next
-/// segment.
+/// segment: `BULKHEAD_SLOW=1` only, since its first segment must be full before.
 #[test]
 fn exchange_opens_files_only_in_journal_folder() {
-    let Some(launcher) = Launcher::sandboxed() else { return };
-    let running = launcher.start(&format!("{FLAGS} --orders 400k --window 10s"));
+    let Some(launcher) = Launcher::sandboxed().filter(|_| slow()) else { return };
+    let running = launcher.start(&format!("{FLAGS} --orders 120k --window 3s"));
     assert_confined(wait_for_exchange(&running, &[]));
     let folder = launcher.folder().join("journal-venue-0");
     // No further segment is prepared until the first one is full.

@@ -109,23 +109,20 @@ fn next_start_removes_segments_of_killed_reaper() {
 
 #[test]
 fn killed_reaper_is_named_and_replaced() {
-    for isolation in ["process", "sandbox"] {
-        let launcher = Launcher::new();
-        let mut running = launcher.start(&format!("{LONG} --isolation {isolation} --allow-weaker-sandbox"));
-        let (pid, first) = (running.pid(), running.process("reaper"));
-        signal(first, "KILL");
-        let is_replacement =
-            |(reaper, line): &(u32, String)| *reaper != first && line.contains("role reaper ");
-        wait_until("another reaper has started", || run_processes(pid).iter().any(is_replacement));
-        // The second reaper does the first one's work.
-        running.kill();
-        let stderr = running.end().stderr;
-        let exit_message = format!("the reaper (pid {first}) exited (signal 9 (SIGKILL))");
-        assert!(stderr.contains(&exit_message), "{stderr}");
-        // A sandboxed reaper has no run id in its command line, and is now an orphan.
-        assert_nothing_left(pid);
-        wait_until("the logs are saved", || launcher.folder().join("engine.stamps").exists());
-    }
+    let launcher = Launcher::new();
+    let mut running = launcher.start(&format!("{LONG} --isolation sandbox --allow-weaker-sandbox"));
+    let (pid, first) = (running.pid(), running.process("reaper"));
+    signal(first, "KILL");
+    let is_replacement = |(reaper, line): &(u32, String)| *reaper != first && line.contains("role reaper ");
+    wait_until("another reaper has started", || run_processes(pid).iter().any(is_replacement));
+    // The second reaper does the first one's work.
+    running.kill();
+    let stderr = running.end().stderr;
+    let exit_message = format!("the reaper (pid {first}) exited (signal 9 (SIGKILL))");
+    assert!(stderr.contains(&exit_message), "{stderr}");
+    // A sandboxed reaper has no run id in its command line, and is now an orphan.
+    assert_nothing_left(pid);
+    wait_until("the logs are saved", || launcher.folder().join("engine.stamps").exists());
 }
 
 #[test]

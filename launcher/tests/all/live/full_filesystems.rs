@@ -72,8 +72,7 @@ fn small_disk_is_reported_before_start() {
 /// Waits in a script until the orders of the run flow.
 const BEGUN: &str = "until ls $OUT/*/run.json >/dev/null 2>&1; do sleep 0.05; done;";
 /// A run of two seconds in the background.
-const TWO_SECONDS: &str =
-    "$L run --orders 20000 --window 2s --strategies 2 --venues 1 --delay fixed:1ms --out $OUT >/dev/null &";
+const TWO_SECONDS: &str = "$L run --orders 20000 --window 2s --strategies 2 --venues 1 --delay fixed:1ms --idle park --out $OUT >/dev/null &";
 const SMALL_DISKS: &str =
     "mount -t tmpfs -o size=256m tmpfs /dev/shm && mount -t tmpfs -o size=48m tmpfs $OUT || exit 9;";
 const FILL: &str = "cat /dev/zero > $OUT/filler 2>/dev/null;";
@@ -181,9 +180,9 @@ fn foreign_dev_shm_files_stay_and_never_block() {
 fn clean_in_other_namespace_keeps_starting_run() {
     let script = "mount -t tmpfs -o size=512m tmpfs /dev/shm || exit 9; \
                   unshare --pid --fork --mount-proc true || { echo SKIPPED: no right to make a PID namespace here; exit; }; \
-                  $L run --isolation sandbox --allow-weaker-sandbox --strategies 16 --orders 64000 --window 200ms \
+                  $L run --isolation sandbox --allow-weaker-sandbox --strategies 16 --orders 16000 --window 200ms --idle park \
                   --delay fixed:1ms --out $OUT >/dev/null & PID=$!; \
-                  for n in $(seq 1 40); do unshare --pid --fork --mount-proc $L clean; done; \
+                  for n in $(seq 1 20); do unshare --pid --fork --mount-proc $L clean; done; \
                   wait $PID; echo rc=$?; ls /dev/shm";
     let Some(result) = run_in_namespace(script) else { return };
     result.shows(&["rc=0", "kept"], "bulkhead.").shows(&[], "1 segment removed");

@@ -5,7 +5,7 @@ use crate::common::{Launcher, assert_no_allocations, number, output, proc};
 use serde_json::Value;
 
 /// Flags of a market, without the kinds of its strategies.
-const MARKET: &str = "--venue book --venues 1 --strategies 2 --orders 4000";
+const MARKET: &str = "--venue book --venues 1 --strategies 2 --orders 4000 --idle park";
 const TRADERS: &str = "--strategy maker,taker";
 
 fn is_available(isolation: &str) -> bool {
@@ -21,8 +21,8 @@ fn market_data_triggers_orders_at_every_placement() {
     let launcher = Launcher::new();
     let cases = [
         ("thread", "thread", "park"),
-        ("process", "process", "auto"),
-        ("sandbox", "thread", "auto"),
+        ("process", "process", "park"),
+        ("sandbox", "thread", "yield"),
         // Last, since its triggers are in the engine's log.
         ("process", "gateway", "park"),
     ];
@@ -60,7 +60,6 @@ fn inspected_order_shows_its_trigger(launcher: &Launcher) {
 fn market_data_exists_only_with_listeners_or_on_request() {
     for (more, has_market_data) in [
         ("--strategy maker,taker --market-data off", false),
-        ("--strategy player,player", false),
         ("--strategy player,player --market-data on", true),
     ] {
         let summary = Launcher::new().summary(&format!("{MARKET} --window 400ms {more}"));

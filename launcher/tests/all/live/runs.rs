@@ -99,7 +99,7 @@ fn small_rings_apply_backpressure_and_lose_nothing() {
 
 #[test]
 fn open_orders_are_limited_on_request() {
-    let summary = run_short("--arrivals stress --max-open 3 --delay fixed:10us");
+    let summary = run_short("--arrivals stress --max-open 3 --delay fixed:10us --idle park");
     let in_flight = number(&summary["in_flight"]["max"]);
     assert!(in_flight <= 6, "two strategies of three: {in_flight}");
     assert_eq!(summary["orders"]["rejected"], 0, "strategies keep to the limit by themselves");
@@ -140,6 +140,7 @@ fn finished_run_can_be_reported_inspected_and_repeated() {
     assert!(report.contains("rt_venue"));
 
     let path = output(&format!("inspect {folder} --order 1/17")).stdout;
+    assert!(path.contains("order 1/17 of run "), "one level needs no name: {path}");
     for point in ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "due", "release"] {
         assert!(path.contains(point), "{point} is missing:\n{path}");
     }
@@ -153,9 +154,8 @@ fn finished_run_can_be_reported_inspected_and_repeated() {
 #[test]
 fn run_completes_with_gateways_in_own_processes() {
     for (flags, processes) in [
-        ("--process gateways", 4),
-        ("--process each-gateway --technique array-queue --idle park", 5),
-        ("--process each-gateway --isolation sandbox --allow-weaker-sandbox", 5),
+        ("--process gateways --technique array-queue --idle park", 4),
+        ("--process each-gateway --isolation sandbox --allow-weaker-sandbox --idle park", 5),
     ] {
         assert_eq!(count_processes(&run_short(flags)), processes, "{flags}");
     }

@@ -11,12 +11,11 @@ use std::process::{Command, Stdio};
 
 const SANDBOX: &str = "--isolation sandbox";
 
-/// Includes kernel techniques and every idle strategy.
+/// Techniques in memory and of the kernel.
 #[test]
-fn every_technique_reaches_sandboxed_gateways() {
+fn techniques_reach_sandboxed_gateways() {
     let Some(launcher) = Launcher::sandboxed() else { return };
-    let techniques = ["spsc-mux", "array-queue", "linked", "channel", "pipe", "unix-seqpacket"];
-    for (technique, idle) in techniques.iter().zip(["spin", "yield", "backoff", "park"].iter().cycle()) {
+    for (technique, idle) in [("array-queue", "park"), ("pipe", "backoff"), ("unix-seqpacket", "yield")] {
         let how = format!("--technique {technique} --idle {idle} --process gateways");
         let summary = launcher.summary(&format!("{SANDBOX} {SHORT} {how}"));
         let expected = (&"sandbox".into(), &2000.into());

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 /// A deadline that a busy machine does not exceed, and that the slow sync exceeds by far.
 const RUN: &str = "--isolation process --on-death restart --venue book --exchange process --venues 1 \
-                   --strategies 1 --journal each --liveness 1s --orders 60k --window 60s --idle park";
+                   --strategies 1 --journal each --liveness 1s --orders 12k --window 60s --idle park";
 
 /// Builds the library that makes one sync slow. Returns `None`, with a message, without a compiler.
 fn slow_sync(folder: &TempDir) -> Option<PathBuf> {

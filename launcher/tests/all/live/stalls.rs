@@ -12,11 +12,10 @@ use verdict::chart::median;
 use verdict::summary::Summary;
 use verdict::tail::{Cause, Tail};
 
-/// A second of orders at a rate that the machine easily sustains.
-const LOAD: &str =
-    "--strategies 1 --venues 1 --orders 10000 --window 1s --delay fixed:200us --threading shared --idle spin";
+/// Half a second of orders at a rate that the machine easily sustains.
+const LOAD: &str = "--strategies 1 --venues 1 --orders 5000 --window 500ms --delay fixed:200us --threading shared --idle spin";
 /// Stops in a run, and the time between them: 8 % of the orders are sent during a stop.
-const STOPS: usize = 12;
+const STOPS: usize = 6;
 const EVERY: Duration = Duration::from_millis(50);
 const LONG: Duration = Duration::from_millis(4);
 /// Runs of each kind: an odd number, so that the median is one of them.

@@ -16,7 +16,7 @@ const FAULTS: &str = "slow:venue-1@100ms for 100ms; disconnect:venue-2@100ms for
 /// Makes a run in which all venues but the first have a fault, each a different one.
 fn run_with_faults(flags: &str) -> Value {
     let summary = Launcher::new().summary(&format!(
-        "--strategies 2 --venues 6 --orders 6000 --window 400ms --venue-timeout 2s --fault '{FAULTS}' {flags}"
+        "--strategies 2 --venues 6 --orders 6000 --window 400ms --venue-timeout 2s --idle park --fault '{FAULTS}' {flags}"
     ));
     assert_eq!(summary["outcome"]["ended"], "complete", "{flags}: {}", summary["outcome"]);
     let orders = &summary["orders"];
@@ -54,40 +54,37 @@ fn run_with_faults(flags: &str) -> Value {
 
 #[test]
 fn faulty_venues_leave_no_order_open() {
-    for isolation in ["thread", "process"] {
-        let summary = run_with_faults(&format!("--delay uniform:1ms..5ms --isolation {isolation}"));
-        let counter = |venue: u16, name: &str| count(&summary, venue, name);
-        assert_eq!(counter(1, "session-received"), counter(1, "received"), "slow: every report arrives");
-        // One message in each direction for each order: cancels were reported after the reconnect,
-        // with the next sequence number.
-        assert_eq!(counter(2, "session-received"), counter(2, "session-sent"));
-        assert_eq!(counter(2, "session-sent") + counter(2, "refused"), counter(2, "received"));
-        assert!(counter(4, "venue-errors") == 0 && counter(5, "stuck") > 10);
-        let incidents = list(&summary["venue_incidents"]);
-        for (incident, venue) in incidents.iter().zip(1..) {
-            let figures = ["venue", "closed", "refused", "errors"].map(|figure| number(&incident[figure]));
-            let [stuck, refused, errors] =
-                ["stuck", "refused", "venue-errors"].map(|name| counter(venue, name));
-            assert_eq!(figures, [venue.into(), stuck, refused, errors], "{incident}");
-            assert!(number(&incident["orders"]) > 50, "{incident}");
-            let is_permanent = incident["fault"] == "reject";
-            assert_eq!(
-                incident["recover_ns"].is_null(),
-                is_permanent,
-                "a permanent fault has no recovery: {incident}"
-            );
-        }
-        // How many orders come in that time depends on scheduling.
-        for slow_or_mute in [&incidents[0], &incidents[3]] {
-            let [stuck, orders] = ["stuck", "orders"].map(|figure| number(&slow_or_mute[figure]));
-            assert!(stuck * 2 > orders, "most orders are stuck: {slow_or_mute}");
-        }
+    let summary = run_with_faults("--delay uniform:1ms..5ms --isolation process");
+    let counter = |venue: u16, name: &str| count(&summary, venue, name);
+    assert_eq!(counter(1, "session-received"), counter(1, "received"), "slow: every report arrives");
+    // One message in each direction for each order: cancels were reported after the reconnect,
+    // with the next sequence number.
+    assert_eq!(counter(2, "session-received"), counter(2, "session-sent"));
+    assert_eq!(counter(2, "session-sent") + counter(2, "refused"), counter(2, "received"));
+    assert!(counter(4, "venue-errors") == 0 && counter(5, "stuck") > 10);
+    let incidents = list(&summary["venue_incidents"]);
+    for (incident, venue) in incidents.iter().zip(1..) {
+        let figures = ["venue", "closed", "refused", "errors"].map(|figure| number(&incident[figure]));
+        let [stuck, refused, errors] = ["stuck", "refused", "venue-errors"].map(|name| counter(venue, name));
+        assert_eq!(figures, [venue.into(), stuck, refused, errors], "{incident}");
+        assert!(number(&incident["orders"]) > 50, "{incident}");
+        let is_permanent = incident["fault"] == "reject";
+        assert_eq!(
+            incident["recover_ns"].is_null(),
+            is_permanent,
+            "a permanent fault has no recovery: {incident}"
+        );
+    }
+    // How many orders come in that time depends on scheduling.
+    for slow_or_mute in [&incidents[0], &incidents[3]] {
+        let [stuck, orders] = ["stuck", "orders"].map(|figure| number(&slow_or_mute[figure]));
+        assert!(stuck * 2 > orders, "most orders are stuck: {slow_or_mute}");
     }
 }
 
 #[test]
 fn faulty_exchange_processes_leave_no_order_open() {
-    let summary = run_with_faults("--venue book --exchange process --idle park");
+    let summary = run_with_faults("--venue book --exchange process");
     for venue in 0..6 {
         assert_eq!(count(&summary, venue, "protocol-errors"), 0);
     }

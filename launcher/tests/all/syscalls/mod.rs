@@ -25,20 +25,20 @@ fn levels(isolation: &'static str, interrupted: bool, (changes, all): (usize, us
 
 #[test]
 fn launcher_killed_at_any_syscall_leaves_clean_start() {
-    levels("process", false, (24, 1024));
+    levels("process", false, (48, 4096));
 }
 
 #[test]
 fn threaded_launcher_killed_at_any_syscall_leaves_clean_start() {
-    levels("thread", false, (48, 1024));
+    levels("thread", false, (96, 4096));
 }
 
 #[test]
 fn sandboxed_launcher_killed_at_any_syscall_leaves_clean_start() {
-    levels("sandbox", false, (48, 1024));
+    levels("sandbox", false, (96, 4096));
 }
 
 #[test]
 fn launcher_killed_while_interrupted_leaves_clean_start() {
-    levels("process", true, (48, 1024));
+    levels("process", true, (96, 4096));
 }
