@@ -16,9 +16,10 @@ mod naive;
 #[path = "../tests/all/pair.rs"]
 mod pair;
 
-use drawn::{CommandSource, Setting, SplitMix64};
+use drawn::{CommandSource, Setting};
 use exchange::{Command, Exchange};
 use pair::{CompareIntervals, Pair, failure};
+use shm::random::SplitMix64;
 use std::process::ExitCode;
 use std::time::Instant;
 

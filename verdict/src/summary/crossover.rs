@@ -9,6 +9,7 @@ use crate::merge::{Epochs, MergedRun};
 use protocol::plan::{Isolation, IsolationLevels};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
+use shm::random::SplitMix64;
 use std::collections::BTreeMap;
 
 /// The fewest blocks from which an interval is estimated.
@@ -108,11 +109,12 @@ fn compare(first: &Orders, other: &Orders, blocks: usize) -> [Option<Ratio>; 3] 
         [b50 as f64 / a50 as f64, b99 as f64 / a99 as f64, beyond(other) / beyond(first)]
     };
     let estimates = figures(&vec![1; blocks]);
-    let mut draws = Draws(0x9e37_79b9_7f4a_7c15);
+    // Equal for every merge of the same run.
+    let mut draws = SplitMix64(0);
     let mut resampled: [Vec<f64>; 3] = [const { Vec::new() }; 3];
     for _ in 0..RESAMPLES {
         let mut weights = vec![0; blocks];
-        (0..blocks).for_each(|_| weights[draws.below(blocks)] += 1);
+        (0..blocks).for_each(|_| weights[draws.below(blocks as u64) as usize] += 1);
         for (all, figure) in resampled.iter_mut().zip(figures(&weights)) {
             all.push(figure);
         }
@@ -152,27 +154,14 @@ fn share_above(orders: &Orders, weights: &[u32], latency: u64) -> f64 {
     weight(&orders[above..]) / weight(orders)
 }
 
-/// A generator of the blocks that are drawn: equal for every merge of the same run (splitmix64).
-struct Draws(u64);
-
-impl Draws {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(word ^ (word >> 31)) * bound as u128) >> 64) as usize
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// A level's orders: 50 in each of some blocks, whose latencies share the state of their block.
     fn level(blocks: u32, seed: u64, latency: impl Fn(f64, f64) -> f64) -> Orders {
-        let mut draws = Draws(seed);
-        let mut unit = move || (draws.below(1 << 30) + 1) as f64 / f64::from(1 << 30);
+        let mut draws = SplitMix64(seed);
+        let mut unit = move || 1.0 - draws.share();
         let mut orders = Orders::new();
         for block in 0..blocks {
             let state = unit();
