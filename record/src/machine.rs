@@ -1,6 +1,7 @@
 //! Description of the machine on which a figure was measured.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The machine on which a figure was measured, as saved in every summary.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,4 +40,33 @@ pub struct Machine {
     pub shm_free_bytes: u64,
     /// Size of /dev/shm, in bytes.
     pub shm_total_bytes: u64,
+    /// What a switch to another address space does; empty in records of older builds.
+    #[serde(default, skip_serializing_if = "Switching::is_unknown")]
+    pub switching: Switching,
+}
+
+/// What CPU and kernel do when a core switches to the thread of another process, and when. It
+/// decides what a process costs more than a thread on a shared core.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Switching {
+    /// The kernel's mitigations by the name of the weakness, for example `spectre_v2` with
+    /// `Mitigation: Retpolines; IBPB: conditional; STIBP: disabled`; those that do not affect the
+    /// machine are left out.
+    pub mitigations: BTreeMap<String, String>,
+    /// Whether entries of the TLB have the id of their address space (PCID), so that a switch does
+    /// not flush them.
+    pub pcid: bool,
+    /// The mode of transparent huge pages: `always`, `madvise` or `never`.
+    pub huge_pages: Option<String>,
+    /// The state of hardware threads: `on`, `off`, `forceoff` or `notsupported`.
+    pub smt: Option<String>,
+    /// The scheduler's slice in nanoseconds, after which a thread that has waited gets the core;
+    /// only root may read it.
+    pub slice_ns: Option<u64>,
+}
+
+impl Switching {
+    fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
 }

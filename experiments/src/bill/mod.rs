@@ -19,15 +19,15 @@ use super::record::{self, new_record};
 use super::{ExperimentFlags, measure_experiment, usage};
 use ::record::document::Document;
 use ::record::units::{Count, Nanos};
-use analysis::experiment::isolation_cost::{REPEATS, answer_so_far, native_techniques};
+use analysis::experiment::isolation_cost::{NATIVE, REPEATS, answer_so_far, native_techniques};
 use analysis::experiment::{Answer, Axis, Containments, Experiment, Kind, Setting};
 use analysis::stats::{MIN_PAIRS, Margin};
 use anyhow::{Error, Result};
 use catalog::folder_of;
 use clap::Args;
-use planner::config::{Common, UsageError};
+use planner::config::{Choice, Common, UsageError};
 use planner::host::Machine;
-use protocol::plan::{Isolation, IsolationLevels, Technique};
+use protocol::plan::{Idle, Isolation, IsolationLevels, Technique};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -36,6 +36,10 @@ use std::time::Duration;
 const TIME_LIMIT_S: u64 = 300;
 /// The orders and the window of a run whose load was not asked for: 20,000 orders a second.
 const LOAD: (Count, Nanos) = (Count(20_000), Nanos(1_000_000_000));
+/// The same rate in a run whose levels take turns: long, so that more of its time is measured.
+const LONG_LOAD: (Count, Nanos) = (Count(160_000), Nanos(8_000_000_000));
+/// The turn of a level.
+const EPOCH: Nanos = Nanos(50_000_000);
 
 /// The command-line flags of `launcher bill`.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -105,9 +109,17 @@ impl ExperimentFlags for BillFlags {
         asked.preset = Some(SweepPreset::Bill.name().to_owned());
         let is_limited = preset.is_none() && asked.base.repeats.is_none();
         // A preset has the techniques of the arm among all.
-        let has_native = names_native || preset.is_none() && !asked.has_axis(Axis::Isolation);
+        let mut has_native = names_native || preset.is_none() && !asked.has_axis(Axis::Isolation);
         if preset.is_none() {
             fill_default(&mut asked, &machine, self.common.allow_weaker_sandbox);
+        }
+        if let Some(epoch) = asked.base.crossover {
+            if names_native {
+                return usage(format!(
+                    "--crossover {epoch} with the level {NATIVE}: it has runs of its own, so it takes no turn; leave one of the two out"
+                ));
+            }
+            has_native = false;
         }
         let repeats = asked.repeats(if is_limited { REPEATS } else { PRESET_REPEATS }.into());
         asked.base.repeats = Some(repeats);
@@ -134,10 +146,23 @@ impl ExperimentFlags for BillFlags {
 }
 
 /// Completes a request with what a bill does not name: technique, load, and the levels. Where each
-/// strategy has a core, the levels are measured side by side in the same runs.
+/// strategy has a core, the levels are measured side by side in the same runs; where strategies
+/// share cores, they take turns in the same runs.
 fn fill_default(asked: &mut SweepRequest, machine: &Machine, weaker_sandbox: bool) {
     let mixed = levels_side_by_side(weaker_sandbox);
     let count = mixed.as_slice().len();
+    if shares_cores(asked, machine) {
+        let Count(each) = asked.base.strategies.unwrap_or(Count(1));
+        asked.axes.push(vec![AxisValue { axis: Axis::Isolation, text: mixed.to_string() }]);
+        asked.base.strategies = Some(Count(each * count as u64));
+        asked.base.crossover = Some(EPOCH);
+        // Idle levels must leave the cores to the one whose turn it is.
+        asked.base.idle.get_or_insert(Choice::Fixed(Idle::Park));
+        let base = &mut asked.base;
+        if base.orders.is_none() && base.window.is_none() {
+            (base.orders, base.window) = (Some(LONG_LOAD.0), Some(LONG_LOAD.1));
+        }
+    }
     // The engine and the launcher have cores as well.
     let has_cores = machine.cores_allowed.len() >= count + 2;
     if has_cores && !asked.has_axis(Axis::Isolation) && !asked.has_axis(Axis::Strategies) {
@@ -151,6 +176,17 @@ fn fill_default(asked: &mut SweepRequest, machine: &Machine, weaker_sandbox: boo
     if base.orders.is_none() && base.window.is_none() && base.schedule.is_none() {
         (base.orders, base.window) = (Some(LOAD.0), Some(LOAD.1));
     }
+}
+
+/// Returns `true` if a bill is asked for more strategies than have cores, of all levels and of no
+/// others.
+fn shares_cores(asked: &SweepRequest, machine: &Machine) -> bool {
+    let varies = [Axis::Isolation, Axis::Strategies, Axis::Idle].iter().any(|axis| asked.has_axis(*axis));
+    let parks = matches!(asked.base.idle, None | Some(Choice::Auto | Choice::Fixed(Idle::Park)));
+    let cores =
+        asked.base.strategy_cores.map_or(machine.cores_allowed.len() as u64, |Count(cores)| cores + 1);
+    let is_recorded = asked.base.schedule.is_some();
+    !varies && parks && !is_recorded && asked.base.strategies.is_some_and(|Count(each)| each + 1 > cores)
 }
 
 /// Returns the levels that this machine has, with threads twice: an A/A test in every run.
@@ -305,6 +341,34 @@ mod tests {
             "each in its own runs"
         );
         assert!(!is_remarked("--isolation thread,process --strategies 1"));
+    }
+
+    #[test]
+    fn levels_of_strategies_that_share_cores_take_turns() {
+        let keys = ["crossover", "idle", "window"];
+        let settings = |line: &str| {
+            let base = planned(line).base;
+            keys.map(|key| base.get(key).cloned().unwrap_or_default())
+        };
+        assert_eq!(settings("--strategies 4"), ["50ms", "park", "8s"]);
+        let mixed = planned("--strategies 4");
+        let levels = mixed.settings()[0].values[&Axis::Isolation].split('+').count();
+        assert!(levels >= 3, "threads twice, and a process");
+        assert_eq!(mixed.base["strategies"], (4 * levels).to_string());
+        assert!(native_settings(&mixed).is_empty(), "it takes no turn");
+        for line in [
+            "",
+            "--strategies 4 --idle spin",
+            "--strategies 2,4",
+            "--strategies 4 --isolation thread,process",
+        ] {
+            assert_eq!(settings(line)[0], "", "{line}");
+        }
+        let words =
+            ["bill", "--isolation", "native,thread+process", "--strategies", "4", "--crossover", "50ms"];
+        let named = TestCommandLine::try_parse_from(words).unwrap().flags;
+        let error = named.plan(fake::plain(2).machine()).unwrap_err().to_string();
+        assert!(error.contains("--crossover 50ms with the level native"), "{error}");
     }
 
     #[test]

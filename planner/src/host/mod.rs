@@ -9,6 +9,7 @@ mod memory;
 mod read;
 mod realtime;
 pub mod signals;
+mod switching;
 mod system;
 
 pub use kernel::KernelCounts;

@@ -72,6 +72,7 @@ pub fn machine_at(root: &Path, shm: FsSpace) -> Machine {
         memory_bytes: memory(root),
         shm_free_bytes: shm.free_bytes,
         shm_total_bytes: shm.total_bytes,
+        switching: super::switching::read(root, &cpuinfo),
         cores_allowed: allowed,
     }
 }

@@ -60,12 +60,10 @@ impl System {
 
     /// Reads the settings of a machine with its `proc` and `sys` below `root`.
     pub fn read_at(root: &Path) -> System {
-        let modes = text(root, "sys/kernel/mm/transparent_hugepage/enabled");
-        let chosen = modes.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
         let swaps = text(root, "proc/swaps");
         let kilobytes = |line: &str| line.split_whitespace().nth(2).and_then(|size| size.parse::<u64>().ok());
         System {
-            huge_pages: chosen.map(|(mode, _)| mode.to_string()),
+            huge_pages: huge_pages(root),
             swap_bytes: swaps
                 .lines()
                 .skip(1)
@@ -83,6 +81,13 @@ impl System {
             tracers: tracers(root),
         }
     }
+}
+
+/// Reads the mode of transparent huge pages.
+pub(super) fn huge_pages(root: &Path) -> Option<String> {
+    let modes = text(root, "sys/kernel/mm/transparent_hugepage/enabled");
+    let (mode, _) = modes.split_once('[')?.1.split_once(']')?;
+    Some(mode.to_owned())
 }
 
 /// Parses `QUOTA PERIOD` of cgroup v2; `max` means unlimited.
