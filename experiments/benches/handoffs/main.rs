@@ -1,14 +1,16 @@
-//! `cargo bench -p benches --bench handoffs`: the costs of the hand-offs, each next to its reference.
+//! `cargo bench -p benches --bench handoffs`: the costs of the hand-offs, each next to its
+//! reference.
 //!
 //! It has its own harness, because compared candidates must alternate (A B A B …) on the same two
 //! cores, and because the floor (one cache line bounced between them, `system::floor`) must be
 //! measured with every sample: on a virtual machine it changes fivefold within minutes. All printed
 //! figures are medians with their quartiles.
 //!
-//! `cargo bench -p benches --bench handoffs -- [SECTION…] [--quick] [--json] [--cores A,B] [--capacity SLOTS]
-//! [--samples N] [--technique NAME]`; sections are `floors`, `capacity`, `halves`, `scan`,
-//! `one-thread`, `protection`. `--quick` (and `cargo test --benches`) takes a few small
-//! samples through the same code: enough to show that everything runs, too few to quote.
+//! `cargo bench -p benches --bench handoffs -- [SECTION…] [--quick] [--json] [--cores A,B]
+//! [--capacity SLOTS] [--samples N] [--technique NAME]`; sections are `floors`,
+//! `capacity`, `halves`, `scan`, `one-thread`, `protection`. `--quick` (and `cargo test --benches`)
+//! takes a few small samples through the same code: enough to show that everything runs, too few to
+//! quote.
 
 mod capacity;
 #[path = "../../../techniques/tests/all/common/mod.rs"]

@@ -1,4 +1,4 @@
-//! The crates' benches, apart from the crates: `cargo bench -p benches --bench NAME`.
+//! The benches of all crates.
 //!
 //! What they share is how subjects alternate, and the quantiles of their samples.
 #![forbid(unsafe_code)]

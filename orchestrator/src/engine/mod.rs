@@ -69,7 +69,7 @@ pub struct Core {
     /// Time of the current input, in ticks since the run's start.
     #[serde(skip)]
     now: u64,
-    /// The order sent by the last input, which is booked with the next one, or after its duty cycle.
+    /// The order sent by the last input, booked with the next one or after its duty cycle.
     #[serde(skip)]
     unbooked: Option<Order>,
     #[serde(skip)]

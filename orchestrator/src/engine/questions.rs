@@ -36,7 +36,7 @@ impl Core {
         self.sessions[id.strategy()].is_current(id)
     }
 
-    /// Returns the input for a strategy's incarnation; `None` if it changes nothing for its session.
+    /// Returns the input for a strategy's incarnation; `None` if its session stays as it is.
     pub(crate) fn lifecycle_input(&self, strategy: StrategyIndex, life: Incarnation) -> Option<Input> {
         let session = &self.sessions[strategy];
         let is_changed = session.is_begun_by(life) || session.is_ended_by(life);

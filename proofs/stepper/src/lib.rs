@@ -130,8 +130,8 @@ impl Tracee {
         self.wait()
     }
 
-    /// Asks the seized tracee to stop with an [interruption](Stop::is_interruption). Another stop may
-    /// come first.
+    /// Asks the seized tracee to stop with an [interruption](Stop::is_interruption). Another stop
+    /// may come first.
     pub fn interrupt(self) -> nix::Result<()> {
         unless_ended(ptrace::interrupt(self.0))
     }

@@ -1,5 +1,5 @@
-//! The rows of the bench `published-exchange`, run once with small loads: what happened to the orders, never
-//! how long it took.
+//! The rows of the bench `published-exchange`, run once with small loads: what happened to the
+//! orders, never how long it took.
 
 #[path = "../../exchange/published/catalog/mod.rs"]
 mod catalog;

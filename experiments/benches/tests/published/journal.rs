@@ -1,5 +1,5 @@
-//! The rows of the bench `published-journal`, run once with small loads: what was written and read, never
-//! how long it took.
+//! The rows of the bench `published-journal`, run once with small loads: what was written and read,
+//! never how long it took.
 
 #[path = "../../journal/published/rows/mod.rs"]
 mod catalog;
