@@ -3,9 +3,8 @@
 
 #[path = "../../exchange/published/catalog/mod.rs"]
 mod catalog;
-#[path = "../../exchange/published/harness/mod.rs"]
-mod harness;
 
+use crate::harness;
 use harness::arguments::{Arguments, Options, help, parse};
 use harness::report::{Row, table};
 use harness::subject::{Counts, Figure, Unit};

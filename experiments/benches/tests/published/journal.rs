@@ -3,9 +3,8 @@
 
 #[path = "../../journal/published/rows/mod.rs"]
 mod catalog;
-#[path = "../../exchange/published/harness/mod.rs"]
-mod harness;
 
+use crate::harness;
 use harness::report::{Row, table};
 use harness::subject::Counts;
 use std::collections::BTreeMap;

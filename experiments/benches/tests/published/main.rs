@@ -1,6 +1,8 @@
 //! The rows of the published tables, run once with small loads.
 
 mod exchange;
+#[path = "../../exchange/published/harness/mod.rs"]
+mod harness;
 mod journal;
 
 #[global_allocator]
