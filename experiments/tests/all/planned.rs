@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Runs that take a moment each.
-const TINY: &str = "--strategies 1 --venues 1 --orders 500 --delay fixed:1ms --idle yield";
+const TINY: &str = "--strategies 1 --venues 1 --orders 500 --delay fixed:1ms --idle park";
 
 /// `launcher sweep` with these words, of that folder.
 fn sweep(words: &str, folder: &Path) -> CommandResult {

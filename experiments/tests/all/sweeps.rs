@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// Runs that take a moment each.
-const TINY: &str = "--strategies 1 --venues 2 --orders 500 --window 50ms --delay fixed:1ms --idle yield";
+const TINY: &str = "--strategies 1 --venues 2 --orders 500 --window 50ms --delay fixed:1ms --idle park";
 
 /// Runs a command with a folder of its own as `--out`, which must go well; what it printed.
 fn made(out: &TempDir, line: &str) -> String {
@@ -43,7 +43,7 @@ const SWEEP: &str = "sweep --isolation thread,process";
 /// `finished` ones goes on.
 fn killed(out: &TempDir, name: &str, experiment: &str, finished: usize) -> (PathBuf, Option<i32>) {
     let words = format!("{experiment} --repeats 2 --window 700ms --orders 500 --delay fixed:1ms");
-    let load = format!("--venues 2 --strategies 1 --idle yield --out {}", out.path().display());
+    let load = format!("--venues 2 --strategies 1 --idle park --out {}", out.path().display());
     let running = Running::spawn(&mut command(&format!("{words} {load}")));
     let measured = || {
         let folder = entries(out.path()).pop().filter(|folder| folder.join("experiment.json").exists());
@@ -214,13 +214,15 @@ fn pairs_and_moved(comparison: &Value) -> u64 {
 #[test]
 fn two_settings_are_measured_on_the_spot_in_alternation() {
     let out = tempfile::tempdir().unwrap();
-    let words = "compare --a isolation=thread --b isolation=process --repeats 5 --json";
-    let report: Value = serde_json::from_str(&made(&out, &format!("{words} {TINY}"))).unwrap();
+    let words = "compare --a isolation=thread --b isolation=process --repeats 2 --json";
+    // Two repeats have no verdict, of which it warns.
+    let made = output(&format!("{words} {TINY} --out {}", out.path().display())).succeeds();
+    let report: Value = serde_json::from_str(&made).unwrap();
     let folder = only(&out);
     let sweep = document(&folder, "experiment.json");
     // Pairs that dropped out were replaced: three at most, or ten for an answer.
     let repeats = number(&sweep["repeats"]);
-    assert!((5..=15).contains(&repeats), "{repeats} repeats");
+    assert!((2..=12).contains(&repeats), "{repeats} repeats");
     assert_eq!(pairs_and_moved(&report["comparisons"][0]), repeats);
     let begun: Vec<&str> = list(&sweep["rows"]).iter().map(|row| string(&row["figures"]["run"])).collect();
     assert!(begun.is_sorted(), "rows are in the order of their runs: {begun:?}");
