@@ -4,7 +4,7 @@ use super::*;
 
 /// Two of its orders have no report: the run ends after ten seconds and its deadline, and names it.
 #[test]
-fn lost_reports_end_run_and_name_who_waits() {
+fn lost_reports_end_run_and_name_strategy() {
     for words in ["technique=spsc-mux", "technique=array-queue"] {
         let plan =
             plan(&format!("{words} isolation=process strategies=2 venues=1 orders=10 on_death=restart"), 500);

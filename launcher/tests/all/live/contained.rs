@@ -17,7 +17,7 @@ use std::process::Command;
 pub const CONTAINER: &str = "--isolation container";
 
 #[test]
-fn techniques_in_memory_and_of_the_kernel_carry_a_contained_run() {
+fn techniques_carry_a_contained_run() {
     let Some(launcher) = Launcher::contained() else { return };
     for technique in ["array-queue", "pipe"] {
         let summary = launcher.summary(&format!("{CONTAINER} {SHORT} --technique {technique}"));
