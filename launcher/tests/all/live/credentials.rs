@@ -1,5 +1,5 @@
-//! Several credentials: each venue has a gateway for each of them, with a session of its own. What is
-//! refused for one credential alone is tested in `orchestrator`.
+//! Several credentials: each venue has a gateway for each of them, with a session of its own. What
+//! is refused for one credential alone is tested in `orchestrator`.
 
 use super::exchange::play_recorded_morning;
 use super::outages::{assert_resumed, run_and_check};

@@ -50,8 +50,8 @@ fn assert_inspect_names_levels(launcher: &Launcher) {
     assert!(orders.len() == 3 && orders.iter().all(is_named), "{worst}");
 }
 
-/// A strategy of the level `thread` is a thread of the engine, which survives the death of one of the
-/// level `process`.
+/// A strategy of the level `thread` is a thread of the engine, which survives the death of one of
+/// the level `process`.
 #[test]
 fn death_of_a_process_leaves_strategies_of_other_levels() {
     let launcher = Launcher::new();

@@ -104,7 +104,7 @@ fn assert_truncation_survived(segment_name: &str, flags: &str) {
     assert!(reasons.contains(segment_name), "{segment_name}: {reasons}");
 }
 
-/// Some kinds of segments; `BULKHEAD_SLOW=1`: each kind, and some with `--on-death restart` as well.
+/// Some kinds of segments; `BULKHEAD_SLOW=1`: each kind, and some with `--on-death restart`.
 #[test]
 fn truncated_segment_is_named_and_blames_nobody() {
     let launcher = Launcher::new();

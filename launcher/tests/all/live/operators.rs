@@ -103,8 +103,8 @@ fn exercise_commands(more: &str, limit: &str, name: &str) {
     // The fourth rejection exceeds the limit and turns the kill switch on.
     run.command("limits", "--strategy 3 restricted=on max-rejections=3");
     wait_until("the limit has turned the kill switch on", || run.count_rejected("restricted") > Some(3));
-    // The given limit kills another strategy. Strategy 3 is still refused 250 times a second, so the
-    // count must rise by more than that.
+    // The given limit kills another strategy. Strategy 3 is still refused 250 times a second, so
+    // the count must rise by more than that.
     let before = run.count_rejected("killed").unwrap();
     run.command("limits", limit);
     wait_until("the limit has turned the kill switch on", || {

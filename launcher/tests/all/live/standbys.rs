@@ -1,5 +1,5 @@
-//! Standbys of engine and exchange: a role restarts from its standby. `syscalls::recovery` kills them
-//! during their promotion.
+//! Standbys of engine and exchange: a role restarts from its standby. `syscalls::recovery` kills
+//! them during their promotion.
 
 use super::journal_recovery::assert_settled;
 use crate::common::{

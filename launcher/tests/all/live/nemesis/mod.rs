@@ -101,8 +101,8 @@ impl Attack {
         self.kill(pid, &role.unwrap_or_default());
     }
 
-    /// Kills engine or exchange several times, soon after each restart, and sometimes their successors
-    /// as well, which recover or are promoted.
+    /// Kills engine or exchange several times, soon after each restart, and sometimes their
+    /// successors as well, which recover or are promoted.
     fn kill_often(&mut self) {
         let (role, mut killed) = (*self.random.choose(&["engine", "exchange-0"]), Vec::new());
         for _ in 0..2 + self.random.below(2) {
