@@ -5,27 +5,13 @@ use crate::compare;
 use ::record::document::Document;
 use ::record::experiment::ExperimentLine;
 use ::record::screen::stdout;
-use analysis::experiment::disturb::disturbance_picture;
-use analysis::experiment::isolation_cost::growth_picture;
-use analysis::experiment::sweep::sweep_picture;
-use analysis::experiment::{Disturbances, Experiment, ExperimentRuns, IsolationCosts, Kind};
-use anyhow::{Context, Result, anyhow};
+use analysis::experiment::{Experiment, isolation_cost};
+use anyhow::{Result, anyhow};
 use planner::command_line::definition::CommandDefinition;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use verdict::summary::Summary;
-
-/// Error if nothing was compared with calm runs.
-const NO_DISTURBANCE: &str =
-    "no disturbance has enough pairs of runs: measure at least 5, for example launcher disturb --repeats 10";
-/// Error if a sweep has neither work nor rates.
-const NO_LOADS: &str = "the sweep varies neither work nor rate, or no run of it is sound; measure one: \
-                        launcher sweep --technique spsc-mux,array-queue --work 0ns,500ns,1000ns";
-
-/// Error if a bill has no curve.
-const NO_CURVES: &str = "no level was measured against threads with enough repeats; measure them: \
-                         launcher bill --isolation thread,process --strategies 1,2,4 --idle park";
 
 /// Compares runs with those of a folder, and lets a gate decide.
 pub(crate) fn against(flags: &AgainstFlags) -> Result<ExitCode> {
@@ -55,17 +41,8 @@ pub(crate) fn picture(flags: &PictureFlags) -> Result<ExitCode> {
 
 fn drawn(folder: &Path) -> Result<String> {
     let experiment = Experiment::read(folder)?;
-    let refused = |why| anyhow!("--svg: {why}");
-    if experiment.kind == Kind::Disturb {
-        let found = Disturbances::from_experiment(&experiment).map_err(refused)?;
-        return disturbance_picture(&found).with_context(|| format!("--svg: {NO_DISTURBANCE}"));
-    }
-    let runs = ExperimentRuns::new(&experiment);
-    if experiment.kind == Kind::Sweep {
-        return sweep_picture(&runs).with_context(|| format!("--svg: {NO_LOADS}"));
-    }
-    let bill = IsolationCosts::from_runs(&runs).map_err(refused)?;
-    growth_picture(&bill).with_context(|| format!("--svg: {NO_CURVES}"))
+    let draw = experiment.kind.entry().picture.unwrap_or(isolation_cost::picture);
+    draw(&experiment).map_err(|why| anyhow!("--svg: {why}"))
 }
 
 /// Prints experiments in a line each; one that cannot be read has an empty one.

@@ -1,6 +1,6 @@
 //! A busy machine: it is named before the first run, and ends a bill that cannot be answered.
 
-use analysis::experiment::{Experiment, Kind};
+use analysis::experiment::Experiment;
 use planner::host;
 use std::fmt;
 use std::path::Path;
@@ -53,7 +53,7 @@ impl Load {
 
     /// Returns the warning of an experiment whose verdicts a busy machine leaves open.
     pub fn warning(self, record: &Experiment) -> Option<String> {
-        let has_verdicts = record.kind.entry().has_pairs || record.kind == Kind::Sweep;
+        let has_verdicts = record.kind.entry().has_verdicts;
         (has_verdicts && self.is_busy()).then(|| format!("busy: {self}; the answer will be *cannot tell*"))
     }
 }
@@ -73,11 +73,9 @@ fn others_runnable(root: &Path) -> Option<f64> {
 
 /// Returns why a bill is given up; `None`: it goes on. The machine is busy, and in every repeat so
 /// far one setting differs from itself, its A/A test, by more than all repeats can average out.
-/// `load` is asked only then. A bill whose repeats the user asked for makes them.
+/// `load` is asked only then. An experiment whose repeats the user asked for makes them.
 pub fn hopeless(record: &Experiment, load: impl FnOnce() -> Option<Load>) -> Option<String> {
-    if record.kind != Kind::Bill || record.time_limit_s.is_none() {
-        return None;
-    }
+    record.time_limit_s?;
     let test = record.rows.iter().find(|row| row.setting.is_aa_test)?;
     let same = |name: &str| test.setting.name == format!("{name} A/A");
     let endpoint = &record.endpoint;
@@ -110,7 +108,7 @@ mod tests {
     use super::*;
     use crate::flags::SweepRequest;
     use crate::record::new_record;
-    use analysis::experiment::{Figures, Setting};
+    use analysis::experiment::{Figures, Kind, Setting};
     use analysis::stats::fixtures;
     use planner::config::Common;
 
@@ -173,10 +171,7 @@ mod tests {
         assert_eq!(why(&noisy[..1], 8.8), None, "one repeat");
         assert_eq!(why(&[noisy[0], (300.0, 310.0)], 8.8), None, "one of two");
         assert_eq!(why(&[(300.0, 310.0), (310.0, 300.0)], 8.8), None, "a load that does not disturb");
-        let compare = Experiment { kind: Kind::Compare, ..bill(&noisy) };
         let repeats_asked = Experiment { time_limit_s: None, ..bill(&noisy) };
-        for other in [compare, repeats_asked] {
-            assert_eq!(hopeless(&other, || Some(load(8.8))), None);
-        }
+        assert_eq!(hopeless(&repeats_asked, || Some(load(8.8))), None);
     }
 }

@@ -107,7 +107,7 @@ impl SweptSettings {
         asked.base = std::mem::take(&mut asked.base).over(file).with_preset();
         for AxisValue { axis, .. } in asked.axes.iter().filter_map(|values| values.first()) {
             // An axis overrides the config file's value.
-            asked.base.clear(&if *axis == Axis::Rate { "orders".into() } else { axis.key() });
+            asked.base.clear(&axis.setting());
         }
         asked.axes.sort_by_key(|values| values[0].axis);
         Ok(asked)
@@ -150,7 +150,7 @@ impl SweepRequest {
 pub fn read_value(axis: Axis, text: &str) -> Result<AxisValue, UsageError> {
     let text = text.trim();
     let wrong = |message: String| UsageError(format!("--{}: {message}", axis.name()));
-    let read = if axis == Axis::Rate {
+    let read = if axis.entry().becomes.is_some() {
         match text.parse::<Count>() {
             Ok(Count(1..=1_000_000_000)) => Ok(()),
             Ok(_) => Err(format!("{text:?}: give orders a second, from 1 to 1000M")),
@@ -193,7 +193,7 @@ impl AxisValue {
     /// Applies the value to the settings of a run. The rate becomes orders in the settings' window,
     /// which must be set by then.
     pub fn apply(&self, settings: &mut Settings) {
-        if self.axis == Axis::Rate {
+        if self.axis.entry().becomes.is_some() {
             let rate = self.text.parse::<Count>().unwrap_or_default().0;
             settings.orders = Some(orders_at(rate as f64, settings.window.unwrap_or_default().0));
         } else {
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn every_axis_has_its_name_and_its_setting() {
         for axis in Axis::ALL {
-            assert!(*axis == Axis::Rate || Settings::KEYS.contains(&axis.key().as_str()), "{axis}");
+            assert!(Settings::KEYS.contains(&axis.setting().as_str()), "{axis}");
         }
     }
 

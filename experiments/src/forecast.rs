@@ -1,7 +1,7 @@
 //! Warnings before a run is made: why the result of a planned experiment cannot be comparable.
 
 use super::presets::SweepPreset;
-use analysis::experiment::{Experiment, ExperimentRuns, Kind, Point, SettingTexts, too_few_repeats};
+use analysis::experiment::{Experiment, ExperimentRuns, Point, SettingTexts, too_few_repeats};
 use analysis::stats::{MIN_PAIRS, is_oversubscribed};
 use planner::config::Settings;
 use protocol::plan::{Plan, Threading};
@@ -13,19 +13,19 @@ const SCHEDULE: [&str; 8] =
 
 /// Returns why the result of an experiment cannot be comparable, as far as its plan shows it.
 pub fn warnings(record: &Experiment) -> Vec<String> {
-    let has_pairs = record.kind.entry().has_pairs;
-    if !has_pairs && record.kind != Kind::Sweep {
+    let entry = record.kind.entry();
+    if !entry.has_verdicts {
         return Vec::new();
     }
     let runs = ExperimentRuns::new(record);
     let mut found = Vec::new();
     found.extend(seed_on_fewer_cores(&runs));
     found.extend(oversubscribed(&runs));
-    if record.kind == Kind::Compare {
+    if entry.has_sides {
         found.extend(other_schedule(&runs.points));
     }
     // A sweep without a verdict has its tables; a comparison without one has nothing.
-    if has_pairs && record.repeats < MIN_PAIRS as u32 {
+    if entry.has_pairs && record.repeats < MIN_PAIRS as u32 {
         found.push(too_few_repeats(record.repeats));
     }
     found
@@ -101,6 +101,7 @@ mod tests {
     use crate::flags::SweepRequest;
     use crate::points::lay_out;
     use crate::record::new_record;
+    use analysis::experiment::Kind;
     use planner::config::Common;
     use planner::host::fake;
 

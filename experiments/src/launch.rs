@@ -7,7 +7,7 @@ use super::progress::{Pace, SweepProgress};
 use super::record::discard_unrecorded_runs;
 use super::search::search;
 use super::{extra_figures, pairs};
-use analysis::experiment::{Experiment, Kind, SearchLimits};
+use analysis::experiment::{Experiment, SearchLimits};
 use anyhow::{Context, Result};
 use indicatif::HumanDuration;
 use planner::config::Settings;
@@ -58,7 +58,7 @@ pub(super) fn total_runs(record: &Experiment) -> usize {
 /// made in addition to earlier ones of the experiment, of which the pace is known, are always
 /// announced.
 fn announcement(record: &Experiment, (missing, time): (u32, Duration), is_more: bool) -> Option<String> {
-    let at_most = if record.kind == Kind::MaxRate { "at most " } else { "" };
+    let at_most = if record.kind.entry().is_search { "at most " } else { "" };
     let (noun, purpose) = if is_more { ("more run", " for lost pairs") } else { ("run", "") };
     // What replaces lost pairs is not in the time.
     let most = pairs::max_repeats(record) as usize * record.settings().len();
@@ -122,11 +122,13 @@ pub fn measure_missing(
     if let Some(said) = said.filter(|_| !quiet) {
         bar.print_line(&said);
     }
-    let ended = with_maker(&record.clone(), |make| match record.kind {
-        Kind::MaxRate => search(record, folder, make, &mut bar, !quiet),
-        _ => measure_unless(record, folder, make, &mut bar, &|record| {
+    let ended = with_maker(&record.clone(), |make| {
+        if record.kind.entry().is_search {
+            return search(record, folder, make, &mut bar, !quiet);
+        }
+        measure_unless(record, folder, make, &mut bar, &|record| {
             busy::hopeless(record, || Load::sample(record.machine.cores_online))
-        }),
+        })
     });
     bar.clear();
     *pace = bar.pace();
@@ -177,7 +179,7 @@ mod tests {
     use super::*;
     use crate::flags::SweepRequest;
     use crate::record::new_record;
-    use analysis::experiment::Setting;
+    use analysis::experiment::{Kind, Setting};
     use planner::config::Common;
 
     #[test]

@@ -30,7 +30,7 @@ pub struct Candidate {
 impl Candidate {
     fn settings(&self, base: &Settings, with_rate: bool) -> Settings {
         let mut settings = self.own.clone().over(base.clone());
-        let values = self.values.iter().filter(|value| with_rate || value.axis != Axis::Rate);
+        let values = self.values.iter().filter(|value| with_rate || value.axis.entry().becomes.is_none());
         values.for_each(|value| value.apply(&mut settings));
         if self.has_no_binary(&settings) {
             settings.binary = None;
@@ -211,7 +211,7 @@ fn settle_load(
     accepted: &[(Candidate, Resolved)],
     asked: &SweepRequest,
 ) -> Result<(), UsageError> {
-    let has_rate = asked.axes.iter().any(|values| values[0].axis == Axis::Rate);
+    let has_rate = asked.axes.iter().any(|values| values[0].axis.entry().becomes.is_some());
     let loads = accepted.iter().filter_map(|(_, resolved)| match resolved.input {
         Input::Drawn { orders, window_ns, arrivals } => Some((orders, window_ns, arrivals)),
         Input::Recorded { .. } => None,

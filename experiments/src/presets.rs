@@ -132,8 +132,7 @@ fn fill_load(asked: &mut SweepRequest) {
     let load = Settings { work: None, ..Preset::Seed.settings() };
     asked.base = std::mem::take(&mut asked.base).over(load);
     for values in &asked.axes {
-        let axis = values[0].axis;
-        asked.base.clear(&if axis == Axis::Rate { "orders".into() } else { axis.key() });
+        asked.base.clear(&values[0].axis.setting());
     }
 }
 

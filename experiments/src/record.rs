@@ -62,6 +62,15 @@ pub fn read(folder: &Path) -> Result<Experiment> {
     Ok(record)
 }
 
+/// Reads the record of an experiment of this kind, whose folder a flag of the same name gives.
+pub fn read_kind(kind: Kind, folder: &Path) -> Result<Experiment> {
+    let record = read(&catalog::folder_of(folder)?)?;
+    if record.kind != kind {
+        return usage(format!("--{kind} {}: the folder of a {}", folder.display(), record.kind));
+    }
+    Ok(record)
+}
+
 /// Creates the folder of a new experiment, `<out>/<time>-<kind>`, and saves the record in it.
 pub fn create(mut record: Experiment, out: Option<PathBuf>) -> Result<(Experiment, PathBuf)> {
     let out = out.unwrap_or_else(|| PathBuf::from("runs"));

@@ -20,6 +20,8 @@ pub struct AxisEntry {
     pub unit: AxisUnit,
     /// Its role in a bill: what its values are rows of.
     pub cost_role: CostRole,
+    /// The key of the setting that its values become. `None`: the setting of its own name.
+    pub becomes: Option<&'static str>,
     /// The value of a saved run, if the run's outline has it.
     pub of_run: Option<fn(&RunOutline) -> String>,
     /// The head of its column in tables, if it is not its name.
@@ -85,6 +87,7 @@ impl AxisEntry {
         nouns: ["value", "values"],
         unit: AxisUnit::Name,
         cost_role: CostRole::No,
+        becomes: None,
         of_run: None,
         head: None,
         chart: None,
@@ -207,7 +210,7 @@ axes! {
     };
     /// Orders a second of all strategies together; becomes the number of orders in the window.
     Rate = "rate", AxisEntry {
-        nouns: ["rate", "rates"], unit: AxisUnit::Rate,
+        nouns: ["rate", "rates"], unit: AxisUnit::Rate, becomes: Some("orders"),
         chart: Some(AxisChart {
             set: ChartSet::Latency, title: "offered rate (orders/s)", format: axis::NUMBER,
             measured: Some(|run| run.offered_per_s),
@@ -235,6 +238,11 @@ impl Axis {
     /// Returns the key of the axis' setting: the name with `_` for `-`.
     pub fn key(self) -> String {
         self.name().replace('-', "_")
+    }
+
+    /// Returns the key of the setting that its values decide.
+    pub fn setting(self) -> String {
+        self.entry().becomes.map_or_else(|| self.key(), str::to_owned)
     }
 
     /// Returns `true` if the axis' values are alternated against each other.

@@ -16,6 +16,12 @@ pub struct KindEntry {
     pub makes_runs: bool,
     /// Whether its runs make pairs that are replaced if they drop out.
     pub has_pairs: bool,
+    /// Whether its latencies are compared by the rule of evidence, which a busy machine leaves open.
+    pub has_verdicts: bool,
+    /// Whether its settings are the two sides of a comparison, which are named instead of varied.
+    pub has_sides: bool,
+    /// Whether its rows are tries, planned one after the other, as in the search for a rate.
+    pub is_search: bool,
     /// The line of `launcher list` for its folder: `bill of 2 settings, 5 repeats`.
     pub summary: fn(&Experiment) -> String,
     /// Whether its latencies may be quoted.
@@ -26,6 +32,9 @@ pub struct KindEntry {
     pub answer: fn(&Experiment, &Path) -> Result<Answer, String>,
     /// The comparisons at its endpoint. Their pairs of runs that dropped out are replaced.
     pub headlines: fn(&Experiment) -> Vec<ComparisonLine>,
+    /// Draws its picture as a whole SVG file, or returns why there is none. `None`: the picture is
+    /// that of a bill.
+    pub picture: Option<fn(&Experiment) -> Result<String, String>>,
 }
 
 /// What the rows of an experiment show: for people and for programs.

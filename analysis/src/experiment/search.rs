@@ -7,8 +7,8 @@
 //! the highest held and the lowest not held is halved on a logarithmic scale until it is within 5
 //! %. The rows are the whole state, so a search can be resumed.
 
-use super::runs::{self, ExperimentRuns, Point};
-use super::sweep::{notes, report_frame};
+use super::runs::{ExperimentRuns, Point};
+use super::sweep::{self, notes, report_frame};
 use super::{ALL, Answer, Experiment, ExperimentReport, Figures, KindEntry, PAGE, ReportSection, Row};
 use crate::chart::xy_plot::{self, PlotSeries, line_class};
 use crate::stats::Spread;
@@ -23,10 +23,7 @@ use verdict::table::Grid;
 /// The entry of `launcher sweep --find-max-rate`.
 pub const KIND: KindEntry = KindEntry {
     title: "Search for the highest rate",
-    keeps_failures: false,
-    makes_runs: true,
-    has_pairs: false,
-    summary: runs::summary,
+    is_search: true,
     fitness: |_| {
         let why = "a search keeps no verdicts of its runs: measure the rate that it found with launcher run";
         Fitness::new(vec![why.into()])
@@ -44,7 +41,7 @@ pub const KIND: KindEntry = KindEntry {
         };
         Ok(Answer { report, json: experiment.json().map_err(|error| error.to_string())? })
     },
-    headlines: |_| Vec::new(),
+    ..sweep::RUNS
 };
 
 /// The gap that ends the bisection: highest held to lowest not held.

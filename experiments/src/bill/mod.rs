@@ -243,11 +243,7 @@ fn limit_time(record: &mut Experiment, settings: &[Setting]) {
 
 /// Reads the table of `launcher contain` in a folder.
 fn contained(folder: &Path) -> Result<Containments> {
-    let measured = record::read(&folder_of(folder)?)?;
-    if measured.kind != Kind::Contain {
-        return usage(format!("--contain {}: the folder of a {}", folder.display(), measured.kind));
-    }
-    Containments::from_experiment(&measured).map_err(Error::msg)
+    Containments::from_experiment(&record::read_kind(Kind::Contain, folder)?).map_err(Error::msg)
 }
 
 /// Makes a bill of an experiment's runs, with what each level contains.

@@ -2,7 +2,7 @@
 
 use crate::record::read;
 use crate::usage;
-use analysis::experiment::{Axis, Experiment, ExperimentRuns, Kind};
+use analysis::experiment::{Axis, Experiment, ExperimentRuns};
 use analysis::stats::RunOutline;
 use anyhow::{Context, Result, ensure};
 use record::document::Document;
@@ -24,7 +24,7 @@ pub struct SettingRuns {
 pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
     if Experiment::is_in(path) {
         let record = read(path)?;
-        if record.kind == Kind::MaxRate {
+        if record.kind.entry().is_search {
             let why = "a search for the highest rate has no repeats to compare";
             return usage(format!("{}: {why}", path.display()));
         }

@@ -89,7 +89,7 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
             of_record(&record)?
         }
         ([one], None, None) => {
-            let Some(record) = read(one).ok().filter(|record| record.kind == Kind::Compare) else {
+            let Some(record) = read(one).ok().filter(|record| record.kind.entry().has_sides) else {
                 return usage("one folder: name the two sides in it with --a and --b");
             };
             code = publish(&record, one, &record.answer(one)?, &flags.run.common, MeasureEnd::Complete)?;
@@ -137,7 +137,7 @@ pub(super) fn within(folder: &Path, a: &SideSelector, b: &SideSelector) -> Resul
     let found = compare_settings(&a.choose(&cells)?, &b.choose(&cells)?, &[a, b], &endpoint)?;
     // A folder of runs may hold anything; a sweep's is its own.
     if let Some(mut record) = record {
-        if record.kind != Kind::Compare {
+        if !record.kind.entry().has_sides {
             let pairs = found.comparisons.iter().map(|one| [one.a.clone(), one.b.clone()]).collect();
             record.compared = Some(ComparedSettings { pairs, notes: found.notes.clone() });
             record.save(folder)?;

@@ -13,7 +13,7 @@ use super::dry_run::dry_run;
 use super::flags::{SweepRequest, SweptSettings};
 use super::launcher::LaunchedRun;
 use super::points::new_point;
-use super::record::new_record;
+use super::record::{new_record, read_kind};
 use super::{ExperimentFlags, measure_and_publish, usage};
 use analysis::experiment::axis::CostRole;
 use analysis::experiment::{
@@ -123,11 +123,7 @@ impl ExperimentFlags for ContainFlags {
 
 /// Reads the table of `launcher disturb` in a folder.
 fn disturbances(folder: &Path) -> Result<Disturbances> {
-    let measured = super::record::read(&catalog::folder_of(folder)?)?;
-    if measured.kind != Kind::Disturb {
-        return usage(format!("--disturb {}: the folder of a {}", folder.display(), measured.kind));
-    }
-    Disturbances::from_experiment(&measured).map_err(Error::msg)
+    Disturbances::from_experiment(&read_kind(Kind::Disturb, folder)?).map_err(Error::msg)
 }
 
 /// Returns the outcome of the fault in a run with these settings. `None`: the run ended too early.

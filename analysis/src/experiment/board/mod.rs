@@ -11,7 +11,7 @@ pub use thresholds::{BoardThreshold, BoardWarning, BoardWarnings, THRESHOLDS};
 pub use timeline::{BoardSlice, ThreadLatencies, latency_csv};
 pub use verdict::chart::percentile_plot::curve;
 
-use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting};
+use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting, sweep};
 use protocol::plan::Isolation;
 use record::document::{Document, DocumentError, SaveError, answer_json};
 use record::fitness::{Fitness, preemption_reason};
@@ -24,9 +24,7 @@ use verdict::summary::Distribution;
 /// The entry of `launcher board`.
 pub const KIND: KindEntry = KindEntry {
     title: "The board: one writer, any number of readers",
-    keeps_failures: false,
     makes_runs: false,
-    has_pairs: false,
     summary: |experiment| format!("board of {}", counted(experiment.rows.len() as u64, "case")),
     fitness: |experiment| {
         Boards::from_experiment(experiment)
@@ -34,7 +32,7 @@ pub const KIND: KindEntry = KindEntry {
     },
     check: |experiment| Boards::from_experiment(experiment).map(drop),
     answer: |experiment, _| Boards::from_experiment(experiment)?.answer(),
-    headlines: |_| Vec::new(),
+    ..sweep::RUNS
 };
 
 /// The answer of `launcher board`, the benchmark of a value board with many readers.

@@ -4,7 +4,7 @@ mod report;
 
 pub use report::{measured_report, report};
 
-use super::runs::{self, ExperimentRuns};
+use super::runs::ExperimentRuns;
 use super::{Answer, Endpoint, Experiment, KindEntry, sweep};
 use crate::stats::{
     ComparisonLine, Percentile, PlacementRuns, RunOutline, compare_figure, correct_secondary, pair_runs,
@@ -16,12 +16,9 @@ use verdict::summary::Measure;
 /// The entry of `launcher compare`.
 pub const KIND: KindEntry = KindEntry {
     title: "Compare",
-    keeps_failures: false,
-    makes_runs: true,
     has_pairs: true,
-    summary: runs::summary,
-    fitness: runs::fitness,
-    check: runs::check,
+    has_verdicts: true,
+    has_sides: true,
     answer: |experiment, folder| {
         let runs = ExperimentRuns::new(experiment);
         // Without a pair there is nothing to compare.
@@ -39,6 +36,7 @@ pub const KIND: KindEntry = KindEntry {
         };
         found.comparisons.into_iter().flat_map(of_endpoint).collect()
     },
+    ..sweep::RUNS
 };
 
 /// The answer of `launcher compare`: all comparisons of settings A and B.

@@ -42,10 +42,6 @@ named_enum! {
 pub const KIND: KindEntry = KindEntry {
     title: "What isolation buys",
     keeps_failures: true,
-    makes_runs: true,
-    has_pairs: false,
-    summary: runs::summary,
-    fitness: runs::fitness,
     check: |experiment| {
         runs::check(experiment).and_then(|()| Containments::from_experiment(experiment).map(drop))
     },
@@ -54,7 +50,7 @@ pub const KIND: KindEntry = KindEntry {
         let json = answer_json("bulkhead.contain/2", &all).map_err(|error| error.to_string())?;
         Ok(Answer { report: report(&all, folder, &ExperimentRuns::new(experiment)), json })
     },
-    headlines: |_| Vec::new(),
+    ..sweep::RUNS
 };
 
 /// The outcome of a fault, as figures of its run.

@@ -8,11 +8,11 @@ mod gaps;
 mod report;
 
 pub use gaps::{EngineGaps, GapComparison};
+pub use report::report;
 pub(super) use report::short_answer;
-pub use report::{disturbance_picture, report};
 
 use super::contain::{Contained, Undisturbed};
-use super::runs::{self, ExperimentRuns, Point};
+use super::runs::{ExperimentRuns, Point};
 use super::sweep::{self, condition_line};
 use super::{Answer, Endpoint, Experiment, Figures, KindEntry};
 use crate::stats::{
@@ -22,6 +22,7 @@ use crate::stats::{
 use protocol::flow::Stage;
 use protocol::plan::{FaultKind, IsolationLevels, Technique};
 use record::document::answer_json;
+use report::disturbance_picture;
 use serde::{Deserialize, Serialize};
 use verdict::summary::Measure;
 
@@ -29,19 +30,22 @@ use verdict::summary::Measure;
 pub const KIND: KindEntry = KindEntry {
     title: "What disturbs",
     keeps_failures: true,
-    makes_runs: true,
-    has_pairs: false,
-    summary: runs::summary,
-    fitness: runs::fitness,
-    check: runs::check,
     answer: |experiment, _| {
         let found = Disturbances::from_experiment(experiment)?;
         let json = answer_json("bulkhead.disturb/1", &found).map_err(|error| error.to_string())?;
         Ok(Answer { report: report(&found, &ExperimentRuns::new(experiment)), json })
     },
+    picture: Some(|experiment| {
+        let found = Disturbances::from_experiment(experiment)?;
+        disturbance_picture(&found).ok_or_else(|| NO_DISTURBANCE.into())
+    }),
     // All pairs decide where too few are kept: none is replaced.
-    headlines: |_| Vec::new(),
+    ..sweep::RUNS
 };
+
+/// Why there is no picture: nothing was compared with calm runs.
+const NO_DISTURBANCE: &str =
+    "no disturbance has enough pairs of runs: measure at least 5, for example launcher disturb --repeats 10";
 
 /// The name of what the disturbing strategy did, among the figures of a run.
 const DONE: &str = "disturbing";

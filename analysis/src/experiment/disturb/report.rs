@@ -231,7 +231,7 @@ type LevelPoints = Vec<(Isolation, Vec<ComparedPoint>)>;
 
 /// Draws what disturbances add to the engine's own work and to the others, and returns a whole SVG
 /// file: a panel for each, with a dot for each level. `None` if no row has enough pairs.
-pub fn disturbance_picture(all: &Disturbances) -> Option<String> {
+pub(super) fn disturbance_picture(all: &Disturbances) -> Option<String> {
     let measures = [Measure::Stage(Stage::OrchPreDispatch), all.endpoint.measure()];
     let each =
         measures.into_iter().flat_map(|measure| all.endpoint.percentiles().map(move |of| (measure, of)));

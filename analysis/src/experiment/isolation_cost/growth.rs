@@ -136,7 +136,7 @@ pub(super) fn panels(isolation_costs: &IsolationCosts) -> Vec<(String, Vec<&Grow
 /// Draws what levels add to threads, and returns a whole SVG file: a panel for each technique,
 /// setting and further condition; without such a setting one with a place for each level. `None` if
 /// no level has enough pairs.
-pub fn growth_picture(isolation_costs: &IsolationCosts) -> Option<String> {
+pub(super) fn growth_picture(isolation_costs: &IsolationCosts) -> Option<String> {
     let single = levels_as_values(isolation_costs);
     let mut shown = panels(isolation_costs);
     if shown.is_empty() {

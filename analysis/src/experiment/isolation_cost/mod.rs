@@ -8,15 +8,16 @@ mod rows;
 #[cfg(test)]
 mod simulated;
 
-pub use growth::{Growth, growth_picture};
+pub use growth::Growth;
 pub(super) use headline::{answer, headline_technique};
 pub use native::{NATIVE, native_techniques};
 pub use report::report;
 
-use super::runs::{self, ExperimentRuns, too_few_repeats};
+use super::runs::{ExperimentRuns, too_few_repeats};
 use super::sweep::{self, condition_line};
 use super::{Answer, Endpoint, Experiment, KindEntry, ProtectionCost};
 use crate::stats::{ComparisonLine, MIN_PAIRS, correct_secondary};
+use growth::growth_picture;
 use protocol::plan::{Isolation, Technique};
 use record::document::answer_json;
 use serde::{Deserialize, Serialize};
@@ -25,12 +26,8 @@ use verdict::summary::StrategyCosts;
 /// The entry of `launcher bill`.
 pub const KIND: KindEntry = KindEntry {
     title: "The bill",
-    keeps_failures: false,
-    makes_runs: true,
     has_pairs: true,
-    summary: runs::summary,
-    fitness: runs::fitness,
-    check: runs::check,
+    has_verdicts: true,
     answer: |experiment, folder| {
         let runs = ExperimentRuns::new(experiment);
         if runs.is_complete() { answer_so_far(experiment) } else { sweep::answer(experiment, folder) }
@@ -46,7 +43,21 @@ pub const KIND: KindEntry = KindEntry {
         });
         lines.collect()
     },
+    ..sweep::RUNS
 };
+
+/// Why a bill has no picture.
+const NO_CURVES: &str = "no level was measured against threads with enough repeats; measure them: \
+                         launcher bill --isolation thread,process --strategies 1,2,4 --idle park";
+
+/// Draws what levels add along a setting, as a whole SVG file, or returns why it cannot be drawn.
+///
+/// # Errors
+/// The experiment is no bill, or no level has enough runs.
+pub fn picture(experiment: &Experiment) -> Result<String, String> {
+    let bill = IsolationCosts::from_runs(&ExperimentRuns::new(experiment))?;
+    growth_picture(&bill).ok_or_else(|| NO_CURVES.into())
+}
 
 /// Returns the bill of the runs that there are, also of an experiment that is not complete.
 pub fn answer_so_far(experiment: &Experiment) -> Result<Answer, String> {

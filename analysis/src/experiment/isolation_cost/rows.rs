@@ -6,7 +6,7 @@ use super::native::{messages_of, native_techniques};
 use super::{Growth, IsolationCostRow, LevelCost, Reference};
 use crate::experiment::axis::CostRole;
 use crate::experiment::runs::{ExperimentRuns, Point};
-use crate::experiment::{Axis, AxisRecord, Endpoint, Kind};
+use crate::experiment::{Axis, AxisRecord, Endpoint};
 use crate::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
 use protocol::plan::{Isolation, Technique};
 use verdict::summary::{Measure, StrategyCosts};
@@ -18,7 +18,8 @@ pub(super) fn rows(record: &ExperimentRuns) -> Result<(Vec<IsolationCostRow>, Ve
         let why = "a bill is of techniques and isolation levels at one load";
         return Err(format!("a sweep over {} is not a bill: {why}", other.axis));
     }
-    if !matches!(record.kind, Kind::Bill | Kind::Sweep) {
+    let entry = record.kind.entry();
+    if !entry.has_verdicts || entry.has_sides {
         return Err(format!("a {} is not a bill: measure one with launcher bill", record.kind));
     }
     let of_point = |point| RowRuns::from_point(record, point);

@@ -11,7 +11,7 @@ mod tables;
 pub use report::report;
 
 use super::order::ordered_rows;
-use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting};
+use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting, sweep};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
@@ -28,9 +28,7 @@ use system::named_enum;
 /// The entry of `launcher lab`.
 pub const KIND: KindEntry = KindEntry {
     title: "Which queue, which way of waiting",
-    keeps_failures: false,
     makes_runs: false,
-    has_pairs: false,
     summary: |experiment| {
         let cells = counted(experiment.settings().len() as u64, "cell");
         format!("lab of {cells}, {} each", counted(experiment.repeats.into(), "run"))
@@ -40,7 +38,7 @@ pub const KIND: KindEntry = KindEntry {
     },
     check: |experiment| Lab::from_experiment(experiment).map(drop),
     answer: |experiment, _| Lab::from_experiment(experiment)?.answer(),
-    headlines: |_| Vec::new(),
+    ..sweep::RUNS
 };
 
 named_enum! {

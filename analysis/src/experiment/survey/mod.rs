@@ -11,7 +11,7 @@ pub use report::report;
 
 use super::{
     Answer, Comparisons, Containments, Disturbances, Experiment, ExperimentState, Figures, IsolationCosts,
-    Kind, KindEntry, Row, Setting,
+    Kind, KindEntry, Row, Setting, sweep,
 };
 use crate::stats::Spread;
 use record::document::{Document, DocumentError, SaveError};
@@ -49,7 +49,6 @@ pub const KIND: KindEntry = KindEntry {
     title: "Survey",
     keeps_failures: true,
     makes_runs: false,
-    has_pairs: false,
     summary: |experiment| {
         let minutes = experiment.figures.part::<u64>("minutes").ok().flatten().unwrap_or(0);
         let is_complete = experiment.state == ExperimentState::Complete;
@@ -65,7 +64,7 @@ pub const KIND: KindEntry = KindEntry {
         let json = experiment.json().map_err(|error| error.to_string())?;
         Ok(Answer { report: report(&Survey::from_experiment(experiment)?), json })
     },
-    headlines: |_| Vec::new(),
+    ..sweep::RUNS
 };
 
 /// The results of `launcher survey`: what one machine showed in each experiment.

@@ -3,9 +3,9 @@
 use super::knee;
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::chart::xy_plot::{self, PlotSeries, line_class};
+use crate::experiment::Axis;
 use crate::experiment::axis::{AxisChart, ChartSet};
 use crate::experiment::runs::{ExperimentRuns, Point};
-use crate::experiment::{Axis, Kind};
 use crate::grouping::grouped;
 use crate::stats::{Percentile, RunOutline, Spread};
 use maud::{Markup, html};
@@ -168,7 +168,7 @@ fn percentile_charts(sweep: &ExperimentRuns) -> Vec<Markup> {
         values.map(|(index, value)| (point_class(index), format!("{} {value}", axis.axis)))
     });
     let legend = legend(colors);
-    let is_one_chart = sweep.kind == Kind::Compare;
+    let is_one_chart = sweep.kind.entry().has_sides;
     let named = |point: &Point, percentile: Percentile| {
         let row = row(point, percentile);
         let name = if is_one_chart { format!("{}, {}", percentile.name(), row.name) } else { row.name };

@@ -8,26 +8,43 @@ mod ranking;
 mod report;
 mod tables;
 
-pub use picture::sweep_picture;
 pub use report::{condition_line, conditions, notes, report};
 pub(super) use report::{point_sections, report_frame};
 
 use super::runs::{self, ExperimentRuns};
 use super::{Answer, Experiment, KindEntry};
+use picture::sweep_picture;
 use std::path::Path;
 
-/// The entry of `launcher sweep`.
-pub const KIND: KindEntry = KindEntry {
+/// What the kinds have in common whose rows are runs of the engine.
+pub(super) const RUNS: KindEntry = KindEntry {
     title: "Sweep",
     keeps_failures: false,
     makes_runs: true,
     has_pairs: false,
+    has_verdicts: false,
+    has_sides: false,
+    is_search: false,
     summary: runs::summary,
     fitness: runs::fitness,
     check: runs::check,
     answer,
     headlines: |_| Vec::new(),
+    picture: None,
 };
+
+/// The entry of `launcher sweep`.
+pub const KIND: KindEntry = KindEntry {
+    has_verdicts: true,
+    picture: Some(|experiment| {
+        sweep_picture(&ExperimentRuns::new(experiment)).ok_or_else(|| NO_LOADS.into())
+    }),
+    ..RUNS
+};
+
+/// Why a sweep has no picture.
+const NO_LOADS: &str = "the sweep varies neither work nor rate, or no run of it is sound; measure one: \
+                        launcher sweep --technique spsc-mux,array-queue --work 0ns,500ns,1000ns";
 
 /// Returns tables and charts of the runs, also of an experiment that is not complete.
 pub(super) fn answer(experiment: &Experiment, _folder: &Path) -> Result<Answer, String> {

@@ -27,7 +27,7 @@ struct Panel {
 
 /// Draws rt_venue p99 less W over W, and the queueing knee, as a whole SVG file. Returns `None` of
 /// a sweep that varies neither work nor rate.
-pub fn sweep_picture(sweep: &ExperimentRuns) -> Option<String> {
+pub(super) fn sweep_picture(sweep: &ExperimentRuns) -> Option<String> {
     let mut panels = Vec::new();
     let of_work =
         if sweep.is_varied(Axis::Work) { latency_minus_work(sweep, Percentile::P99) } else { Vec::new() };

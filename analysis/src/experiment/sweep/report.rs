@@ -8,7 +8,7 @@ use super::tables;
 use crate::experiment::AxisRecord;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::time_unit::TimeUnit;
-use crate::experiment::{ALL, ExperimentReport, Kind, PAGE, ReportSection, machine_facts};
+use crate::experiment::{ALL, ExperimentReport, PAGE, ReportSection, machine_facts};
 use crate::stats::{Percentile, RunOutline, Spread, placement};
 use record::numbers::{counted, duration, percent, plain};
 use record::units::{Count, Nanos};
@@ -77,7 +77,7 @@ pub fn notes(sweep: &ExperimentRuns) -> Vec<String> {
     }
     notes.extend(sweep.warm_up_note());
     let (all, wanted) = (sweep.runs().count(), sweep.rows.len());
-    if sweep.kind != Kind::MaxRate && all < wanted {
+    if !sweep.kind.entry().is_search && all < wanted {
         notes.push(format!("{all} of {wanted} runs are done: the {} is {}", sweep.kind, sweep.state.name()));
     }
     let unusable = sweep.runs().filter(|run| !run.outline.is_usable()).count();
@@ -135,7 +135,7 @@ fn counts(sweep: &ExperimentRuns) -> Vec<(&'static str, u64)> {
     let runs = || sweep.runs().map(|run| &run.outline);
     let usable = runs().filter(|run| run.is_usable()).count();
     let fit = runs().filter(|run| run.is_usable() && run.fit_for_latency).count();
-    let planned = if sweep.kind == Kind::MaxRate { runs().count() } else { sweep.rows.len() };
+    let planned = if sweep.kind.entry().is_search { runs().count() } else { sweep.rows.len() };
     [("fit", fit), ("sound", usable), ("runs", runs().count()), ("planned", planned)]
         .map(|(name, number)| (name, number as u64))
         .to_vec()
