@@ -4,7 +4,7 @@ use crate::bill::BillFlags;
 use crate::board::BoardFlags;
 use crate::compare::CompareFlags;
 use crate::contain::ContainFlags;
-use crate::disturb::DisturbFlags;
+use crate::contain::disturb::DisturbFlags;
 use crate::flags::ResumeFlags;
 use crate::lab::LabFlags;
 use crate::survey::SurveyFlags;

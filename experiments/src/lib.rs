@@ -21,7 +21,6 @@ mod caller;
 mod cli;
 mod compare;
 mod contain;
-mod disturb;
 mod doctor;
 mod dry_run;
 mod flags;
@@ -90,7 +89,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Compare(flags) => compare::run(flags),
         Command::Bill(flags) => bill::run(flags),
         Command::Contain(flags) => contain::run(flags),
-        Command::Disturb(flags) => disturb::run(flags),
+        Command::Disturb(flags) => contain::disturb::run(flags),
         Command::Lab(flags) => lab::run(flags, doctor::unfit_here),
         Command::Survey(flags) => survey::run(flags, doctor::checks_here),
         Command::Board(flags) => board::run(flags, doctor::unfit_here),
@@ -153,7 +152,7 @@ fn extra_figures(kind: Kind, settings: &Settings, run: &LaunchedRun) -> Figures 
         outcome.iter().for_each(|outcome| extra.insert_outcome(outcome));
     }
     if kind == Kind::Disturb {
-        extra.insert_disturbance(&disturb::done(settings, &run.summary));
+        extra.insert_disturbance(&contain::disturb::done(settings, &run.summary));
     }
     extra
 }

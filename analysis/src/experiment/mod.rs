@@ -13,7 +13,6 @@ pub mod axis;
 pub mod board;
 pub mod compare;
 pub mod contain;
-pub mod disturb;
 mod endpoint;
 mod entry;
 mod figures;
@@ -39,11 +38,11 @@ pub use board::{
     BoardWarning, BoardWarnings, BoardWriter, Boards, THRESHOLDS, ThreadLatencies, latency_csv,
 };
 pub use compare::{Comparison, Comparisons};
+pub use contain::disturb::{
+    DISTURBANCE_MARGIN, Disturbance, DisturbanceDone, Disturbances, Effect, EngineGaps, GapComparison,
+};
 pub use contain::{
     Contained, Containment, Containments, FaultOutcome, ProtectionCost, RoleContainment, VenueContainment,
-};
-pub use disturb::{
-    DISTURBANCE_MARGIN, Disturbance, DisturbanceDone, Disturbances, Effect, EngineGaps, GapComparison,
 };
 pub use endpoint::Endpoint;
 pub use entry::{Answer, KindEntry};
@@ -87,7 +86,7 @@ impl Kind {
             Self::Bill => &isolation_cost::KIND,
             Self::Compare => &compare::KIND,
             Self::Contain => &contain::KIND,
-            Self::Disturb => &disturb::KIND,
+            Self::Disturb => &contain::disturb::KIND,
             Self::Lab => &lab::KIND,
             Self::Board => &board::KIND,
             Self::Survey => &survey::KIND,

@@ -6,6 +6,7 @@
 //! restart`), as a thread if its process lives on.
 
 mod cost;
+pub(super) mod disturb;
 pub(super) mod matrix;
 mod rows;
 

@@ -5,7 +5,7 @@ use super::SurveyRun;
 use crate::bill::BillFlags;
 use crate::compare::{self, CompareFlags, SideSelector};
 use crate::contain::ContainFlags;
-use crate::disturb::DisturbFlags;
+use crate::contain::disturb::DisturbFlags;
 use crate::launch::measure_until;
 use crate::launcher::Launcher;
 use crate::measure::{MeasureEnd, discard_logs};

@@ -1,6 +1,7 @@
 //! `contain`: the outcome of each fault, with each technique at each level.
 
 mod charts;
+pub mod disturb;
 mod report;
 
 pub(super) use report::answer;

@@ -2,8 +2,9 @@
 
 use super::picture::{self, SIZE, STYLE};
 use super::{Recovery, Survey, SurveyPart};
+use crate::experiment::contain::{self, disturb};
 use crate::experiment::ratio::{describe_verdict, line_of, ratio_cell};
-use crate::experiment::{Comparison, contain, disturb, isolation_cost};
+use crate::experiment::{Comparison, isolation_cost};
 use crate::stats::{ComparisonLine, Percentile, Spread};
 use maud::{Markup, html};
 use record::numbers::{count, counted, duration, plain};

@@ -9,12 +9,12 @@ mod report;
 
 pub use gaps::{EngineGaps, GapComparison};
 pub use report::report;
-pub(super) use report::short_answer;
+pub(in crate::experiment) use report::short_answer;
 
-use super::contain::{Contained, Undisturbed};
-use super::runs::{ExperimentRuns, Point};
-use super::sweep::{self, condition_line};
-use super::{Answer, Endpoint, Experiment, Figures, KindEntry};
+use super::{Contained, Undisturbed};
+use crate::experiment::runs::{ExperimentRuns, Point};
+use crate::experiment::sweep::{self, condition_line};
+use crate::experiment::{Answer, Endpoint, Experiment, Figures, KindEntry, ratio};
 use crate::stats::{
     ComparisonLine, Margin, Percentile, RunOutline, RunPairing, Verdict, compare_figure, correct_family,
     correct_secondary, median, pair_runs,
@@ -212,8 +212,12 @@ impl Disturbance {
     }
 
     /// Returns the line of a figure.
-    pub(super) fn line(&self, measure: Measure, percentile: Percentile) -> Option<&ComparisonLine> {
-        super::ratio::line_of(&self.lines, measure, percentile)
+    pub(in crate::experiment) fn line(
+        &self,
+        measure: Measure,
+        percentile: Percentile,
+    ) -> Option<&ComparisonLine> {
+        ratio::line_of(&self.lines, measure, percentile)
     }
 }
 
@@ -281,7 +285,9 @@ impl Disturbances {
 
 impl Disturbances {
     /// Iterates over the rows with a disturbance or fault, each with the median of the others.
-    pub(super) fn real(&self) -> impl Iterator<Item = (&Disturbance, Option<&ComparisonLine>)> {
+    pub(in crate::experiment) fn real(
+        &self,
+    ) -> impl Iterator<Item = (&Disturbance, Option<&ComparisonLine>)> {
         let rows = self.rows.iter().filter(|row| row.kind != FaultKind::Calm);
         rows.map(|row| (row, row.line(self.endpoint.measure(), self.endpoint.percentile)))
     }

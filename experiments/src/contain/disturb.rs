@@ -5,13 +5,13 @@
 //! The second one works on the side, or has another fault, or does nothing: that is what the others
 //! are compared with, and once more itself, as an A/A test.
 
-use super::contain::matrix::{ContainCase, NamedFault, case_of};
-use super::contain::row;
-use super::dry_run::dry_run;
-use super::flags::{SweepRequest, SweptSettings};
-use super::points::{check, new_point};
-use super::record::new_record;
-use super::{ExperimentFlags, measure_and_publish, usage};
+use super::matrix::{ContainCase, NamedFault, case_of};
+use super::row;
+use crate::dry_run::dry_run;
+use crate::flags::{SweepRequest, SweptSettings};
+use crate::points::{check, new_point};
+use crate::record::new_record;
+use crate::{ExperimentFlags, measure_and_publish, usage};
 use analysis::experiment::axis::CostRole;
 use analysis::experiment::{
     Contained, DISTURBANCE_MARGIN, DisturbanceDone, EngineGaps, Experiment, Kind, Setting,
@@ -207,7 +207,7 @@ impl ExperimentFlags for DisturbFlags {
 }
 
 /// Returns what the disturbing strategy of a run with these settings did, and what became of it.
-pub(super) fn done(settings: &Settings, summary: &Summary) -> DisturbanceDone {
+pub(crate) fn done(settings: &Settings, summary: &Summary) -> DisturbanceDone {
     let Some(case) = case_of(settings) else { return DisturbanceDone::default() };
     let strategy = case.victim();
     let role = Role::Strategy(StrategyIndex(strategy)).to_string();
