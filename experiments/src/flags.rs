@@ -24,6 +24,11 @@ pub struct ResumeFlags {
     pub allow_unfired: bool,
 }
 
+/// Returns the axis of a setting that sweeps vary.
+fn swept(key: &str) -> Option<Axis> {
+    Axis::from_name(key).filter(|axis| axis.entry().is_swept)
+}
+
 /// The settings of an experiment as typed, some with lists. Key and text, in the order of
 /// [`Settings::KEYS`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,7 +42,7 @@ impl Args for SweptSettings {
                 match *key {
                     "preset" => arg.value_name("NAME").help("A named sweep: seed or bill"),
                     "repeats" => arg.help("Runs of every point, each with its own schedule [default: 5]"),
-                    key if Axis::from_name(key).is_some() => arg.value_name("LIST"),
+                    key if swept(key).is_some() => arg.value_name("LIST"),
                     _ => arg,
                 }
             })
@@ -84,7 +89,7 @@ impl SweptSettings {
     pub fn request(&self, rate: Option<&str>, config: Option<&PathBuf>) -> Result<SweepRequest, UsageError> {
         let mut asked = SweepRequest::default();
         for (key, text) in &self.0 {
-            match Axis::from_name(key) {
+            match swept(key) {
                 _ if *key == "preset" => asked.preset = Some(text.clone()),
                 Some(axis) => asked.set_values(read_values(axis, text)?),
                 None => match asked.base.set(key, text) {
@@ -182,6 +187,19 @@ pub fn read_values(axis: Axis, list: &str) -> Result<Vec<AxisValue>, UsageError>
     Ok(values)
 }
 
+/// Returns values as texts.
+pub fn texts<T: ToString>(values: &[T]) -> Vec<String> {
+    values.iter().map(T::to_string).collect()
+}
+
+/// Returns the values on axes, which are given in the order of the axes. An axis without values is
+/// left out.
+pub fn values_on<const N: usize>(axes: &[Axis; N], texts: [Vec<String>; N]) -> Vec<Vec<AxisValue>> {
+    let value = |axis: Axis| move |text: String| AxisValue { axis, text };
+    let all = axes.iter().zip(texts).map(|(axis, texts)| texts.into_iter().map(value(*axis)).collect());
+    all.filter(|values: &Vec<AxisValue>| !values.is_empty()).collect()
+}
+
 /// One checked value of a sweep's axis, as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AxisValue {
@@ -267,7 +285,7 @@ mod tests {
 
     #[test]
     fn every_axis_has_its_name_and_its_setting() {
-        for axis in Axis::ALL {
+        for axis in Axis::swept() {
             assert!(Settings::KEYS.contains(&axis.setting().as_str()), "{axis}");
         }
     }

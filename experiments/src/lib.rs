@@ -41,7 +41,7 @@ mod sweep;
 
 use ::record::document::Document;
 use ::record::screen::{self, complain};
-use analysis::experiment::{Experiment, Figures, Kind};
+use analysis::experiment::{Experiment, Figures, Kind, RowKind};
 use anyhow::{Context, Result};
 use busy::Load;
 use caller::Caller;
@@ -106,7 +106,7 @@ fn run(command: &Command) -> Result<ExitCode> {
 fn resume(flags: &flags::ResumeFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<ExitCode> {
     let folder = catalog::folder_of(&flags.folder)?;
     record::check_is_experiment(&folder)?;
-    if Experiment::read(&folder)?.kind == Kind::Lab {
+    if Experiment::read(&folder)?.kind.entry().rows == RowKind::QueueRun {
         let flags = LabFlags { resume: Some(folder), json: flags.json, ..LabFlags::default() };
         return lab::run(&flags, unfit);
     }

@@ -1,20 +1,22 @@
-//! Runs the missing runs of a sweep, and saves after each.
+//! Makes the missing rows of an experiment of any kind, and saves it.
 
 use super::launcher::LaunchedRun;
 use super::progress::SweepProgress;
 use super::record::discard_unrecorded_runs;
 use analysis::experiment::{Experiment, ExperimentState, Figures, Kind, Row, Setting};
 use analysis::stats::RunOutline;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use catalog::RUNS;
 use planner::config::Settings;
-use planner::host::signals::Interrupted;
+use planner::host::signals::{Interrupted, is_end_requested};
 use record::document::Document;
 use record::logfile::EXTENSION;
+use record::numbers::counted;
 use record::run::RunOutcome;
 use record::units::Count;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasureEnd {
@@ -53,6 +55,67 @@ impl MeasuredRun {
 /// that invents its figures.
 pub type RunMaker<'a> = dyn FnMut(&Settings) -> Result<MeasuredRun> + 'a;
 
+/// A row that was made.
+#[derive(Default)]
+pub struct MadeRow {
+    /// Its index among the rows of the experiment.
+    pub at: usize,
+    /// The folder of its run, within the experiment's; empty if it has none of its own.
+    pub folder: String,
+    pub figures: Figures,
+    /// Whether Ctrl-C ended it: its figures are kept, and no other row is made.
+    pub is_interrupted: bool,
+    /// Rows that were found in addition.
+    pub further: Vec<Row>,
+}
+
+/// Makes rows of an experiment, one after the other or several at the same time.
+pub trait RowMaker {
+    /// Splits missing rows into groups that are made one after the other, each with the number of
+    /// its rows that are made at the same time.
+    fn groups(&self, _record: &Experiment, missing: Vec<usize>) -> Vec<(usize, Vec<usize>)> {
+        vec![(1, missing)]
+    }
+
+    /// Begins to make a row next to others of its group, of which `width` are made at a time.
+    fn begin(&mut self, record: &Experiment, at: usize, width: usize) -> Result<()>;
+
+    /// Waits for one of the rows that were begun. `None`: Ctrl-C came before it had figures.
+    fn finish(&mut self, record: &mut Experiment) -> Result<Option<MadeRow>>;
+
+    /// Returns the maximum time between two saves.
+    fn save_interval(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Returns what an error that stops the experiment adds: what is saved, and how it goes on.
+    fn resume_hint(&self, kind: Kind, folder: &Path) -> Option<String> {
+        Some(resume_hint(kind, folder))
+    }
+}
+
+/// Makes runs of the engine as rows.
+struct EngineRuns<'a, 'b> {
+    make: &'a mut RunMaker<'b>,
+    folder: &'a Path,
+    /// The row that was begun, with the settings of its run.
+    begun: Option<(usize, Settings)>,
+}
+
+impl RowMaker for EngineRuns<'_, '_> {
+    fn begin(&mut self, record: &Experiment, at: usize, _width: usize) -> Result<()> {
+        let out = Some(self.folder.to_owned());
+        self.begun = Some((at, Settings { out, ..settings_of(record, &record.rows[at])? }));
+        Ok(())
+    }
+
+    fn finish(&mut self, record: &mut Experiment) -> Result<Option<MadeRow>> {
+        let Some((at, settings)) = self.begun.take() else { return Ok(None) };
+        let made = make_run(record, &settings, self.make)?;
+        Ok(made.map(|(folder, run)| MadeRow { at, folder, figures: run.figures(), ..MadeRow::default() }))
+    }
+}
+
 /// Makes the missing runs of an experiment, and saves its record after each. A failed run is kept
 /// as failed, and tried again by the next call.
 pub fn measure(
@@ -72,38 +135,116 @@ pub(super) fn measure_unless(
     bar: &mut SweepProgress,
     give_up: &dyn Fn(&Experiment) -> Option<String>,
 ) -> Result<MeasureEnd> {
-    let todo: Vec<usize> =
-        (0..record.rows.len()).filter(|at| is_missing(record, &record.rows[*at])).collect();
-    let all = record.rows.len();
-    for (number, at) in todo.iter().copied().enumerate() {
-        let left = todo.len() - number;
-        bar.begin(&record.rows[at].setting.name, all - left, left);
-        let settings = Settings { out: Some(folder.to_owned()), ..settings_of(record, &record.rows[at])? };
-        let Some((name, made)) = measure_one(record, folder, &settings, make)? else {
-            return Ok(MeasureEnd::Interrupted);
-        };
-        bar.end();
-        (record.rows[at].folder, record.rows[at].figures) = (name, made.figures());
-        record.save(folder).with_context(|| resume_hint(record.kind, folder))?;
-        let repeat = record.rows[at].repeat;
-        let is_whole = record.rows.iter().all(|row| row.repeat != repeat || row.is_made());
-        if let Some(why) = is_whole.then(|| give_up(record)).flatten() {
-            shorten(record);
-            record.notes.push(why);
-            record.save(folder)?;
-            return Ok(MeasureEnd::GivenUp);
+    measure_rows(record, folder, &mut EngineRuns { make, folder, begun: None }, bar, give_up)
+}
+
+/// Makes the missing rows of an experiment in their order, and saves it regularly. `give_up` may
+/// return a reason after a repeat: the rest is not made then.
+pub fn measure_rows(
+    record: &mut Experiment,
+    folder: &Path,
+    maker: &mut dyn RowMaker,
+    bar: &mut SweepProgress,
+    give_up: &dyn Fn(&Experiment) -> Option<String>,
+) -> Result<MeasureEnd> {
+    let ended = make_rows(record, folder, maker, bar, give_up);
+    let hint = maker.resume_hint(record.kind, folder);
+    end_measuring(record, folder, ended, hint)
+}
+
+fn make_rows(
+    record: &mut Experiment,
+    folder: &Path,
+    maker: &mut dyn RowMaker,
+    bar: &mut SweepProgress,
+    give_up: &dyn Fn(&Experiment) -> Option<String>,
+) -> Result<MeasureEnd> {
+    let missing = missing_rows(record);
+    let (all, mut left, mut saved) = (record.rows.len(), missing.len(), Instant::now());
+    for (width, rows) in maker.groups(record, missing) {
+        let (count, mut waiting, mut begun) = (rows.len(), rows.into_iter(), 0);
+        loop {
+            while begun < width
+                && let Some(at) = waiting.next()
+            {
+                if is_end_requested() {
+                    return Ok(MeasureEnd::Interrupted);
+                }
+                let alone = || record.rows[at].setting.name.clone();
+                let beside = || format!("{} side by side", counted(count as u64, "run"));
+                bar.begin(&if width > 1 { beside() } else { alone() }, all - left, left);
+                maker.begin(record, at, width)?;
+                begun += 1;
+            }
+            if begun == 0 {
+                break;
+            }
+            let Some(made) = maker.finish(record)? else { return Ok(MeasureEnd::Interrupted) };
+            bar.end();
+            (begun, left) = (begun - 1, left - 1);
+            let row = &mut record.rows[made.at];
+            (row.folder, row.figures) = (made.folder, made.figures);
+            let repeat = row.repeat;
+            record.rows.extend(made.further);
+            if saved.elapsed() >= maker.save_interval() {
+                record.save(folder)?;
+                saved = Instant::now();
+            }
+            if made.is_interrupted {
+                return Ok(MeasureEnd::Interrupted);
+            }
+            let is_whole = record.rows.iter().all(|row| row.repeat != repeat || row.is_made());
+            if let Some(why) = is_whole.then(|| give_up(record)).flatten() {
+                shorten(record);
+                record.notes.push(why);
+                return Ok(MeasureEnd::GivenUp);
+            }
         }
     }
-    record.state = ExperimentState::Complete;
-    record.save(folder)?;
-    discard_unrecorded_runs(record, folder);
     Ok(MeasureEnd::Complete)
+}
+
+/// Saves an experiment of which no more rows are made now, with its state.
+pub(super) fn end_measuring(
+    record: &mut Experiment,
+    folder: &Path,
+    ended: Result<MeasureEnd>,
+    hint: Option<String>,
+) -> Result<MeasureEnd> {
+    record.state = ExperimentState::Interrupted;
+    match ended {
+        // A precondition is not met: nothing is there to go on with.
+        Err(error) if record.made().next().is_none() && discard_unstarted(folder, Experiment::FILE) => {
+            return Err(error);
+        }
+        Err(error) => {
+            // A run that began keeps its folder: the error names the remedy, and is more useful
+            // than that of saving.
+            let _ = record.save(folder);
+            return Err(match hint {
+                Some(hint) => error.context(hint),
+                None => error,
+            });
+        }
+        Ok(MeasureEnd::Interrupted) => {}
+        Ok(MeasureEnd::Complete | MeasureEnd::GivenUp) => record.state = ExperimentState::Complete,
+    }
+    record.save(folder)?;
+    if !matches!(ended, Ok(MeasureEnd::GivenUp)) {
+        discard_unrecorded_runs(record, folder);
+    }
+    ended
+}
+
+/// Returns the indices of the rows that are still to be made.
+pub(super) fn missing_rows(record: &Experiment) -> Vec<usize> {
+    (0..record.rows.len()).filter(|at| is_missing(record, &record.rows[*at])).collect()
 }
 
 /// Returns `true` if the run of a row is still to be made: never, or without success.
 pub(super) fn is_missing(record: &Experiment, row: &Row) -> bool {
-    let is_complete = || row.outline().is_some_and(|run| run.complete);
-    !row.is_made() || !record.kind.entry().keeps_failures && !is_complete()
+    let entry = record.kind.entry();
+    !row.is_made() || !entry.keeps_failures && !(entry.is_complete)(row)
 }
 
 /// Returns the settings of a row's run, without its folder. Levels of one run change places from
@@ -117,36 +258,16 @@ pub(super) fn settings_of(record: &Experiment, row: &Row) -> Result<Settings> {
 }
 
 /// Makes one run of an experiment and returns the name of its folder and its figures. `None`:
-/// interrupted, and saved as that.
-pub(super) fn measure_one(
-    record: &mut Experiment,
-    folder: &Path,
+/// interrupted.
+pub(super) fn make_run(
+    record: &Experiment,
     settings: &Settings,
     make: &mut RunMaker<'_>,
 ) -> Result<Option<(String, MeasuredRun)>> {
     let made = match make(settings) {
         Ok(made) if made.outcome != RunOutcome::Interrupted => made,
-        // A precondition is not met: nothing is there to go on with.
-        Err(error)
-            if !error.is::<Interrupted>()
-                && record.made().next().is_none()
-                && discard_unstarted(folder, Experiment::FILE) =>
-        {
-            return Err(error);
-        }
-        Err(error) if !error.is::<Interrupted>() => {
-            // A run that began keeps its folder: the error names the remedy.
-            record.state = ExperimentState::Interrupted;
-            // The error below is the more useful one.
-            let _ = record.save(folder);
-            return Err(error.context(resume_hint(record.kind, folder)));
-        }
-        _ => {
-            record.state = ExperimentState::Interrupted;
-            discard_unrecorded_runs(record, folder);
-            record.save(folder)?;
-            return Ok(None);
-        }
+        Err(error) if !error.is::<Interrupted>() => return Err(error),
+        _ => return Ok(None),
     };
     if !record.keep_logs {
         discard_logs(&made.folder);
@@ -181,7 +302,7 @@ pub(super) fn shorten(record: &mut Experiment) {
     record.state = ExperimentState::Complete;
 }
 
-fn resume_hint(kind: Kind, folder: &Path) -> String {
+pub(super) fn resume_hint(kind: Kind, folder: &Path) -> String {
     format!(
         "the {kind} stopped; finished runs are saved: {} resume {} finishes it",
         ::record::screen::program(),

@@ -167,7 +167,7 @@ pub(super) fn check(
 }
 
 /// All combinations: conditions vary slowest, what is compared fastest.
-fn combinations(axes: &[Vec<AxisValue>]) -> Vec<Vec<AxisValue>> {
+pub(super) fn combinations(axes: &[Vec<AxisValue>]) -> Vec<Vec<AxisValue>> {
     let (compared, conditions): (Vec<_>, Vec<_>) =
         axes.iter().partition(|values| values[0].axis.is_compared());
     let mut found: Vec<Vec<AxisValue>> = vec![Vec::new()];

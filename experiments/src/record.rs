@@ -2,7 +2,7 @@
 
 use super::flags::SweepRequest;
 use super::usage;
-use analysis::experiment::{Experiment, Kind};
+use analysis::experiment::{Experiment, Kind, RowKind};
 use analysis::stats::MachineKey;
 use anyhow::{Context, Result, bail};
 use planner::config::{CONFIG_FILE, Common, Settings};
@@ -52,7 +52,7 @@ pub fn check_is_experiment(folder: &Path) -> Result<()> {
 pub fn read(folder: &Path) -> Result<Experiment> {
     check_is_experiment(folder)?;
     let record = Experiment::read(folder)?;
-    if !record.kind.entry().makes_runs {
+    if record.kind.entry().rows != RowKind::Run {
         return usage(format!("{}: the folder of a {}, which has no runs", folder.display(), record.kind));
     }
     let settings = record.rows.iter().map(|row| &row.setting.settings);

@@ -9,11 +9,11 @@
 //! What is tried next is [`next_step`]'s answer to the rows so far, so a search can be resumed.
 
 use super::flags::orders_at;
-use super::measure::{MeasureEnd, RunMaker, measure_one, settings_of};
+use super::measure::{MeasureEnd, RunMaker, end_measuring, make_run, resume_hint, settings_of};
 use super::progress::SweepProgress;
 use ::record::screen::width;
 use analysis::experiment::search::next_step;
-use analysis::experiment::{Experiment, ExperimentState, NextStep, RateSearch, RateStep, SearchLimits};
+use analysis::experiment::{Experiment, NextStep, RateSearch, RateStep, SearchLimits};
 use analysis::stats::{Percentile, RunOutline, median};
 use anyhow::{Error, Result};
 use planner::config::Settings;
@@ -33,6 +33,18 @@ const MAX_WINDOW_NS: u64 = 60_000_000_000;
 /// Searches the highest rate for each combination of settings, step by step in turns. So all meet
 /// equal conditions of the machine.
 pub fn search(
+    record: &mut Experiment,
+    folder: &Path,
+    make: &mut RunMaker<'_>,
+    bar: &mut SweepProgress,
+    say: bool,
+) -> Result<MeasureEnd> {
+    let ended = search_rates(record, folder, make, bar, say);
+    let hint = Some(resume_hint(record.kind, folder));
+    end_measuring(record, folder, ended, hint)
+}
+
+fn search_rates(
     record: &mut Experiment,
     folder: &Path,
     make: &mut RunMaker<'_>,
@@ -60,8 +72,6 @@ pub fn search(
         record.add_step(name, &step);
         record.save(folder)?;
     }
-    record.state = ExperimentState::Complete;
-    record.save(folder)?;
     Ok(MeasureEnd::Complete)
 }
 
@@ -83,7 +93,7 @@ fn describe_step(name: &str, step: &RateStep, bound_ns: u64) -> String {
 
 /// Tries one rate: makes runs until it is decided.
 fn attempt(
-    record: &mut Experiment,
+    record: &Experiment,
     folder: &Path,
     name: &str,
     rate: f64,
@@ -113,7 +123,7 @@ fn attempt(
         }
         let seed = Some(Count(record.seed.wrapping_add(runs.len() as u64)));
         let settings = Settings { seed, ..settings.clone() };
-        let Some((name, made)) = measure_one(record, folder, &settings, make)? else { return Ok(None) };
+        let Some((name, made)) = make_run(record, &settings, make)? else { return Ok(None) };
         losses.push(loss(&made.outline, limits.bound_ns));
         runs.push(made.outline);
         folders.push(name);

@@ -16,6 +16,8 @@ pub struct AxisEntry {
     pub is_compared: bool,
     /// The name of one value and of several: `1 isolation level`, `2 isolation levels`.
     pub nouns: [&'static str; 2],
+    /// Whether `launcher sweep` varies it.
+    pub is_swept: bool,
     /// The unit of its values.
     pub unit: AxisUnit,
     /// Its role in a bill: what its values are rows of.
@@ -85,6 +87,7 @@ impl AxisEntry {
     const NAMES: Self = Self {
         is_compared: true,
         nouns: ["value", "values"],
+        is_swept: true,
         unit: AxisUnit::Name,
         cost_role: CostRole::No,
         becomes: None,
@@ -92,14 +95,15 @@ impl AxisEntry {
         head: None,
         chart: None,
     };
+    const UNSWEPT: Self = Self { is_swept: false, ..Self::NAMES };
     const CONDITION: Self = Self { is_compared: false, unit: AxisUnit::Count, ..Self::NAMES };
 }
 
 /// Makes the enum of axes, with name and entry of each.
 macro_rules! axes {
     ($($(#[$doc:meta])* $axis:ident = $name:literal, $entry:expr;)+) => {
-        /// A setting or load that an experiment varies: first what is compared, then the conditions
-        /// under which it is. All but the rate are settings of a run.
+        /// A setting or load that an experiment varies: first what sweeps compare, then the
+        /// conditions under which they do, then what other experiments vary.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Axis { $($(#[$doc])* #[serde(rename = $name)] $axis,)+ }
 
@@ -217,6 +221,32 @@ axes! {
         }),
         ..AxisEntry::CONDITION
     };
+    /// What goes wrong in a run.
+    Fault = "fault", AxisEntry::UNSWEPT;
+    /// The number of producers of a queue.
+    Producers = "producers", AxisEntry { unit: AxisUnit::Count, ..AxisEntry::UNSWEPT };
+    /// The number of its consumers.
+    Consumers = "consumers", AxisEntry { unit: AxisUnit::Count, ..AxisEntry::UNSWEPT };
+    /// Whether its producers are fast or slow.
+    Producer = "producer", AxisEntry::UNSWEPT;
+    /// Whether its consumers are fast or slow.
+    Consumer = "consumer", AxisEntry::UNSWEPT;
+    /// How its ends wait.
+    Wait = "wait", AxisEntry::UNSWEPT;
+    /// How the writes of a board arrive.
+    Mode = "mode", AxisEntry::UNSWEPT;
+    /// Bytes of its values.
+    SizeBytes = "size-bytes", AxisEntry { unit: AxisUnit::Count, ..AxisEntry::UNSWEPT };
+    /// The number of its readers.
+    Readers = "readers", AxisEntry { unit: AxisUnit::Count, ..AxisEntry::UNSWEPT };
+    /// How its readers wait.
+    Waiting = "waiting", AxisEntry::UNSWEPT;
+    /// Where it is: memory, or a folder of a file system.
+    On = "on", AxisEntry::UNSWEPT;
+    /// The NUMA nodes of its writer and its readers.
+    Nodes = "nodes", AxisEntry::UNSWEPT;
+    /// The part of a survey.
+    Part = "part", AxisEntry::UNSWEPT;
 }
 
 fn switch(is_on: bool) -> String {
@@ -233,6 +263,11 @@ impl Axis {
     /// Returns the axis with this name, or whose setting has this key.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|axis| axis.name() == name || axis.key() == name)
+    }
+
+    /// Iterates over the axes that `launcher sweep` varies.
+    pub fn swept() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|axis| axis.entry().is_swept)
     }
 
     /// Returns the key of the axis' setting: the name with `_` for `-`.

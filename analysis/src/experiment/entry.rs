@@ -1,6 +1,6 @@
 //! The entry of a kind in the table of kinds, and what an experiment of it shows.
 
-use super::{Experiment, ExperimentReport};
+use super::{Experiment, ExperimentReport, Row};
 use crate::stats::ComparisonLine;
 use record::fitness::Fitness;
 use std::path::Path;
@@ -11,9 +11,10 @@ pub struct KindEntry {
     pub title: &'static str,
     /// Whether a failed run is a finding: not tried again, and no failure of the experiment.
     pub keeps_failures: bool,
-    /// Whether its rows are runs of the engine. The commands that resume and compare runs refuse an
-    /// experiment without.
-    pub makes_runs: bool,
+    /// What makes its rows.
+    pub rows: RowKind,
+    /// Whether a row that was made needs not be made again.
+    pub is_complete: fn(&Row) -> bool,
     /// Whether its runs make pairs that are replaced if they drop out.
     pub has_pairs: bool,
     /// Whether its latencies are compared by the rule of evidence, which a busy machine leaves open.
@@ -35,6 +36,19 @@ pub struct KindEntry {
     /// Draws its picture as a whole SVG file, or returns why there is none. `None`: the picture is
     /// that of a bill.
     pub picture: Option<fn(&Experiment) -> Result<String, String>>,
+}
+
+/// What a row of an experiment is: the commands that compare runs refuse others than those.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowKind {
+    /// A run of the engine.
+    Run,
+    /// A run of a queue, without an engine.
+    QueueRun,
+    /// A run of a board, without an engine.
+    BoardRun,
+    /// A part of a survey, which is an experiment.
+    SurveyPart,
 }
 
 /// What the rows of an experiment show: for people and for programs.

@@ -63,13 +63,7 @@ impl Figures {
     /// Moves figures out, as texts of settings.
     #[must_use]
     pub fn take_settings(&mut self, names: &[&str]) -> SettingTexts {
-        let take = |name: &&str| {
-            let text = match self.0.remove(*name)? {
-                Value::String(text) => text,
-                other => other.to_string(),
-            };
-            Some(((*name).to_owned(), text))
-        };
+        let take = |name: &&str| Some(((*name).to_owned(), text_of(&self.0.remove(*name)?)));
         names.iter().filter_map(take).collect()
     }
 
@@ -88,6 +82,11 @@ impl Figures {
         self
     }
 
+    /// Returns `true` if there is a record with this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.keys().any(|key| key == name || within(name, key).is_some())
+    }
+
     /// Returns `true` if nothing was measured.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -97,6 +96,11 @@ impl Figures {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
+}
+
+/// Returns a figure as the text of a setting.
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Returns the rest of a key below a record's name.

@@ -34,8 +34,8 @@ mod time_unit;
 pub use self::record::{ComparedSettings, Experiment, ExperimentState, Row, Setting};
 pub use axis::{Axis, AxisRecord};
 pub use board::{
-    BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardSlice, BoardThreshold, BoardUsage,
-    BoardWarning, BoardWarnings, BoardWriter, Boards, THRESHOLDS, ThreadLatencies, latency_csv,
+    BoardCase, BoardCurve, BoardDeath, BoardPlan, BoardReader, BoardReading, BoardSlice, BoardThreshold,
+    BoardUsage, BoardWarning, BoardWarnings, BoardWriter, Boards, THRESHOLDS, ThreadLatencies, latency_csv,
 };
 pub use compare::{Comparison, Comparisons};
 pub use contain::disturb::{
@@ -45,11 +45,13 @@ pub use contain::{
     Contained, Containment, Containments, FaultOutcome, ProtectionCost, RoleContainment, VenueContainment,
 };
 pub use endpoint::Endpoint;
-pub use entry::{Answer, KindEntry};
+pub use entry::{Answer, KindEntry, RowKind};
 pub use figures::{Figures, SettingTexts};
 pub use isolation_cost::{IsolationCostRow, IsolationCosts, LevelCost, Reference};
 pub use kind::Kind;
-pub use lab::{Lab, LabCell, LabLatency, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile};
+pub use lab::{
+    Lab, LabCell, LabLatency, LabPlan, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile,
+};
 pub use order::{ordered_rows, turns};
 pub use picture::ComparedPoint;
 pub use report::{ALL, ExperimentReport};
@@ -116,7 +118,10 @@ impl Document for Experiment {
 
 impl Experiment {
     /// Reads the experiment in a folder and converts it to the answer of its kind.
-    pub(super) fn read_as<T>(
+    ///
+    /// # Errors
+    /// The document is absent, damaged, of another version, or of another kind.
+    pub fn read_as<T>(
         folder: &Path,
         convert: impl Fn(&Self) -> Result<T, String>,
     ) -> Result<T, DocumentError> {

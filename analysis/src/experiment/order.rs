@@ -4,9 +4,10 @@
 //! one after the other, beginning with another one in every repeat: A B C, B C A, C A B. So the two
 //! runs of a pair are as near in time as can be, and none always runs first.
 
-use super::Axis;
 use super::record::{Experiment, Row, Setting};
-use crate::grouping::grouped;
+use super::{Axis, AxisRecord};
+use crate::grouping::{distinct, grouped};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Returns the rows of some repeats, in the order in which their runs are to be made. `seed` is the
@@ -36,6 +37,22 @@ impl Experiment {
         let mut own = settings.to_vec();
         own.iter_mut().for_each(|one| one.settings.retain(|key, _| !self.base.contains_key(key)));
         self.rows = ordered_rows(&own, 0..self.repeats, self.seed);
+    }
+
+    /// Plans the runs of settings that have all texts of their own, some with fewer repeats than
+    /// the experiment has, and records their axes.
+    pub fn plan_rows_along(&mut self, axes: &[Axis], settings: &[(Setting, u32)]) {
+        let values = |axis: &Axis| {
+            let values = distinct(settings.iter().filter_map(|(one, _)| one.values.get(axis).cloned()));
+            (!values.is_empty()).then_some(AxisRecord { axis: *axis, values })
+        };
+        self.axes = axes.iter().filter_map(values).collect();
+        let all: Vec<Setting> = settings.iter().map(|(one, _)| one.clone()).collect();
+        let most: BTreeMap<&str, u32> =
+            settings.iter().map(|(one, most)| (one.name.as_str(), *most)).collect();
+        let repeats = most.values().copied().max().unwrap_or(0);
+        self.rows = ordered_rows(&all, 0..repeats, self.seed);
+        self.rows.retain(|row| most.get(row.setting.name.as_str()).is_some_and(|most| row.repeat < *most));
     }
 
     /// Plans more repeats of every setting.

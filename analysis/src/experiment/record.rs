@@ -6,7 +6,6 @@
 use super::{Axis, AxisRecord, Endpoint, Figures, Kind, SettingTexts};
 use crate::stats::RunOutline;
 use record::machine::Machine;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use shm::process::start_time;
 use std::collections::BTreeMap;
@@ -81,20 +80,6 @@ pub struct Experiment {
     pub rows: Vec<Row>,
 }
 
-/// What answers have in common with the document of their experiment.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct AnswerHead {
-    version: String,
-    started: String,
-    machine: Machine,
-    #[serde(default)]
-    notes: Vec<String>,
-}
-
-impl AnswerHead {
-    const NAMES: [&'static str; 4] = ["version", "started", "machine", "notes"];
-}
-
 /// Pairs of settings of an experiment that were compared with each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComparedSettings {
@@ -138,6 +123,14 @@ pub struct Row {
     /// What the run measured; none until it is made.
     #[serde(default, skip_serializing_if = "Figures::is_empty")]
     pub figures: Figures,
+}
+
+impl Setting {
+    /// Creates a setting of these texts, which has values on these axes.
+    pub fn from_texts(name: String, settings: SettingTexts, axes: &[Axis]) -> Self {
+        let value = |axis: &Axis| Some((*axis, settings.get(&axis.key())?.clone()));
+        Self { name, values: axes.iter().filter_map(value).collect(), is_aa_test: false, settings }
+    }
 }
 
 impl Row {
@@ -188,27 +181,6 @@ impl Experiment {
             figures: Figures::default(),
             rows: Vec::new(),
         }
-    }
-
-    /// Creates an experiment of an answer without its rows: what the document has itself is moved
-    /// there, the rest becomes figures of the experiment as a whole.
-    pub(super) fn of_answer(kind: Kind, head: &impl Serialize) -> Self {
-        let mut figures = Figures::from_record(head);
-        let known: AnswerHead = figures.record().unwrap_or_default();
-        AnswerHead::NAMES.iter().for_each(|name| figures.remove(name));
-        let experiment = Self::new(kind, &known.version, &known.started, &known.machine);
-        Self { notes: known.notes, figures, ..experiment }
-    }
-
-    /// Returns the answer that [`Experiment::of_answer`] was made of.
-    pub(super) fn answer_head<T: DeserializeOwned>(&self) -> Result<T, String> {
-        let head = AnswerHead {
-            version: self.version.clone(),
-            started: self.started.clone(),
-            machine: self.machine.clone(),
-            notes: self.notes.clone(),
-        };
-        self.figures.clone().and(&Figures::from_record(&head)).record().map_err(|error| error.to_string())
     }
 
     /// Returns every combination of settings, without those that all share, in the order of the

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use planner::config::{CoreList, UsageError};
 use planner::host::Machine;
 use planner::host::signals::Interrupted;
-use planner::host::signals::{Signals, is_end_requested};
+use planner::host::signals::Signals;
 use process::{BenchmarkProcess, RunMemory};
 use protocol::counters::AgentCounters;
 use protocol::plan::{Isolation, Plan, Role};
@@ -82,13 +82,9 @@ impl<'a> Benchmark<'a> {
         Ok(Self { signals, out: folder.join(RUNS), interruption, process })
     }
 
-    /// Makes one run of a plan, whose record is saved. A failure of one of its processes is its
-    /// outcome, not an error. `None`: a termination signal came before it had figures.
-    pub fn run(&mut self, plan: Plan, write_times: &[u64]) -> Result<Option<BenchmarkRun>> {
-        if is_end_requested() {
-            return Ok(None);
-        }
-        self.begin(plan, write_times)?;
+    /// Waits for the end of a run that was begun, which Ctrl-C interrupts. `None`: it had no figures
+    /// then.
+    pub fn finish_or_interrupt(&mut self) -> Result<Option<BenchmarkRun>> {
         loop {
             let ready = wait_readable(&[self.process.as_fd(), self.signals.as_fd()], PAUSE)?;
             if ready[0] {
@@ -100,7 +96,8 @@ impl<'a> Benchmark<'a> {
         }
     }
 
-    /// Begins a run. `write_times` are the due times of a board's writes.
+    /// Begins a run of a plan, whose record is saved. A failure of one of its processes is its
+    /// outcome, not an error. `write_times` are the due times of a board's writes.
     pub fn begin(&mut self, plan: Plan, write_times: &[u64]) -> Result<()> {
         let request = RunRequest { plan, out: self.out.clone(), interruption: self.interruption };
         self.process.send(&BenchmarkRequest::Run(Box::new(request)), write_times)

@@ -1,6 +1,6 @@
 //! Computes the figures of a case from its processes' counters and histograms.
 
-use super::flags::CaseSettings;
+use super::case::CaseSettings;
 use super::histogram::record_histogram;
 use super::over_time;
 use crate::benchmark::{BenchmarkRun, EndResults};

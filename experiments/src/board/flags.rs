@@ -1,23 +1,38 @@
 //! The flags of `launcher board`, and the cases that they select.
 
+use super::case::{CaseSettings, MEMORY, assign_cores, cores, work_of};
 use super::healthy::{self, HealthyLimits};
 use super::mode::WriteLoad;
 use super::nodes::BoardNodes;
 use crate::benchmark::check_cores;
+use crate::flags::{AxisValue, texts, values_on};
+use crate::points::combinations;
 use crate::presets::{BoardPreset, seed_board};
-use analysis::experiment::BoardWarnings;
+use analysis::experiment::board::AXES;
+use analysis::experiment::{BoardPlan, BoardWarnings, Experiment, Figures, Kind, Setting, SettingTexts};
 use clap::Args;
-use planner::config::value::named;
+use planner::config::value::{Named, named};
 use planner::config::{Choice, CoreList, UsageError};
 use planner::host::Machine;
 use protocol::plan::{BoardWork, Isolation, ReaderWaiting};
 use record::units::{Count, Nanos};
 use shm::board::BoardShape;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 const MAX_READERS: u64 = BoardWork::MAX_READERS as u64;
 const MAX_SIZE: u64 = BoardShape::MAX_WORDS as u64 * 8;
 const MAX_DURATION_NS: u64 = 600_000_000_000;
+
+/// Remarks on every case.
+const NOTES: [&str; 5] = [
+    "write: from before to behind the call, as the writer's core sees it; with park, the wake-up is part of it. Making a value's \
+     content and checking it is in no time, but in writes/s and reads/s",
+    "from due: from when the write was due (open loop: a late write is not forgiven)",
+    "propagation: from before the write until a reader has the value whole; read: from when it saw the version",
+    "stale: from when the version behind the one that a reader had was due until it has a newer one",
+    "times over 1,000 ns are kept to one part in 1,000, greatest and least exactly; all readers' counts are added up",
+];
 
 /// The command-line flags of `launcher board`. With lists of values each combination is a case.
 #[derive(Args, Clone, Debug, PartialEq)]
@@ -103,28 +118,50 @@ pub struct BoardFlags {
 /// The preset whose defaults the flags name.
 const SEED: &str = BoardPreset::Seed.name();
 
-/// One combination of the settings that `launcher board` varies.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct CaseSettings {
-    pub mode: WriteLoad,
-    pub readers: u16,
-    /// Words of a value.
-    pub words: usize,
-    pub isolation: Isolation,
-    /// How readers wait; `None`: as suits the cores.
-    pub waiting: Option<ReaderWaiting>,
-    /// The NUMA nodes of writer and readers; `None`: as the list of cores has them.
-    pub nodes: Option<BoardNodes>,
-    /// The folder with the board's file; `None`: memory.
-    pub folder: Option<PathBuf>,
-}
-
 fn usage<T>(text: String) -> Result<T, UsageError> {
     Err(UsageError(text))
 }
 
 impl BoardFlags {
-    pub(super) fn cells(&self) -> Result<Vec<CaseSettings>, UsageError> {
+    /// Returns the record of the requested benchmark, with nothing measured and nothing saved.
+    pub(super) fn plan(&self, machine: &Machine) -> Result<Experiment, UsageError> {
+        let cases = self.cases()?;
+        let plan = BoardPlan {
+            warn: self.warnings(),
+            unfit: Vec::new(),
+            duration_ns: self.duration.0,
+            seed: self.seed.0,
+            cores: check_cores(self.cores.as_ref(), machine)?,
+        };
+        let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let mut record = Experiment {
+            seed: plan.seed,
+            weaker_sandbox: self.allow_weaker_sandbox,
+            notes: NOTES.map(String::from).into(),
+            figures: Figures::from_record(&plan),
+            ..Experiment::new(Kind::Board, env!("CARGO_PKG_VERSION"), &started, machine)
+        };
+        let setting = |(number, mut texts): (usize, SettingTexts)| {
+            let case = CaseSettings::from_texts(&texts)?;
+            let (_, is_shared) =
+                assign_cores(&cores(plan.cores.as_ref(), case.nodes, machine)?, case.readers.into());
+            let work = work_of(&case, &plan, is_shared);
+            let slots = work.shape().map_or(0, |shape| shape.slots());
+            let own = [
+                ("waiting", work.waiting.name().into()),
+                ("slots", slots.to_string()),
+                ("carrier", "board".into()),
+            ];
+            texts.extend(own.map(|(key, text)| (key.to_owned(), text)));
+            Ok((Setting::from_texts(format!("case {number}"), texts, &AXES), 1))
+        };
+        let settings: Vec<_> = cases.into_iter().enumerate().map(setting).collect::<Result<_, _>>()?;
+        record.plan_rows_along(&AXES, &settings);
+        Ok(record)
+    }
+
+    /// Returns the texts of every case.
+    fn cases(&self) -> Result<Vec<SettingTexts>, UsageError> {
         let Self { duration, cells, .. } = self;
         if !(1_000_000..=MAX_DURATION_NS).contains(&duration.0) {
             return usage(format!("--duration {duration}: a case takes 1ms to 10m"));
@@ -145,47 +182,28 @@ impl BoardFlags {
             ));
         }
         let folders = self.folders()?;
-        let mut found = Vec::new();
-        for mode in &self.mode {
-            // Before the first case: a file that cannot be read, more writes than there is room
-            // for.
-            mode.schedule(duration.0, self.seed.0)?;
-            for (size, readers, waiting, isolation) in self.ends() {
-                for folder in &folders {
-                    found.extend(self.node_pairs().into_iter().map(|nodes| CaseSettings {
-                        mode: mode.clone(),
-                        readers: readers.0 as u16,
-                        words: (size.0 / 8) as usize,
-                        isolation,
-                        waiting: match waiting {
-                            Choice::Auto => None,
-                            Choice::Fixed(waiting) => Some(waiting),
-                        },
-                        nodes,
-                        folder: folder.clone(),
-                    }));
-                }
-            }
-        }
-        Ok(found)
-    }
-
-    /// Iterates over the combinations of size, readers, waiting and isolation.
-    fn ends(&self) -> impl Iterator<Item = (Count, Count, Choice<ReaderWaiting>, Isolation)> {
-        let readers =
-            self.size.iter().flat_map(|size| self.readers.iter().map(move |readers| (*size, *readers)));
-        let waiting = readers.flat_map(|(s, r)| self.waiting.iter().map(move |waiting| (s, r, *waiting)));
-        waiting.flat_map(|(s, r, w)| self.isolation.iter().map(move |isolation| (s, r, w, *isolation)))
-    }
-
-    fn node_pairs(&self) -> Vec<Option<BoardNodes>> {
-        if self.nodes.is_empty() { vec![None] } else { self.nodes.iter().copied().map(Some).collect() }
+        // Before the first case: a file that cannot be read, more writes than there is room for.
+        self.mode.iter().try_for_each(|mode| mode.schedule(duration.0, self.seed.0).map(drop))?;
+        let axes = [
+            texts(&self.mode),
+            self.size.iter().map(|size| size.0.to_string()).collect(),
+            self.readers.iter().map(|readers| readers.0.to_string()).collect(),
+            self.waiting.iter().map(|waiting| waiting.name_of().to_owned()).collect(),
+            texts(&self.isolation),
+            folders,
+            texts(&self.nodes),
+        ];
+        let case = |values: Vec<AxisValue>| {
+            let values = values.into_iter().map(|value| (value.axis.key(), value.text));
+            values.chain([("cells".to_owned(), cells.0.to_string())]).collect()
+        };
+        Ok(combinations(&values_on(&AXES, axes)).into_iter().map(case).collect())
     }
 
     /// Returns the folders for the board's file, with their full paths.
-    fn folders(&self) -> Result<Vec<Option<PathBuf>>, UsageError> {
+    fn folders(&self) -> Result<Vec<String>, UsageError> {
         if self.board_folder.is_empty() {
-            return Ok(vec![None]);
+            return Ok(vec![MEMORY.into()]);
         }
         if self.isolation.iter().any(|level| !matches!(level, Isolation::Thread | Isolation::Process)) {
             return usage(
@@ -196,20 +214,13 @@ impl BoardFlags {
         let full = |folder: &PathBuf| {
             let name = folder.display();
             let full = folder.canonicalize().map_err(|error| format!("--board-folder {name}: {error}"));
-            match full {
-                Ok(full) if full.is_dir() && full.to_str().is_some() => Ok(Some(full)),
-                Ok(_) => usage(format!("--board-folder {name}: not a folder with a name in UTF-8")),
+            match full.map(|full| full.to_str().filter(|_| full.is_dir()).map(str::to_owned)) {
+                Ok(Some(full)) => Ok(full),
+                Ok(None) => usage(format!("--board-folder {name}: not a folder with a name in UTF-8")),
                 Err(error) => usage(format!("{error}; name a folder that exists")),
             }
         };
         self.board_folder.iter().map(full).collect()
-    }
-
-    /// Returns the cores to use for a case of a board benchmark, the writer's first.
-    pub fn cores(&self, nodes: Option<BoardNodes>, machine: &Machine) -> Result<Vec<u32>, UsageError> {
-        let asked = check_cores(self.cores.as_ref(), machine)?;
-        let cores = asked.unwrap_or_else(|| machine.cores_allowed.clone());
-        nodes.map_or(Ok(cores.clone()), |nodes| nodes.cores(&machine.numa_nodes, &cores))
     }
 
     pub fn warnings(&self) -> BoardWarnings {
@@ -239,7 +250,8 @@ mod tests {
     }
 
     fn cases(line: &str) -> Result<Vec<CaseSettings>, String> {
-        flags(line)?.cells().map_err(|error| error.0)
+        let cases = flags(line)?.cases().map_err(|error| error.0)?;
+        cases.iter().map(|case| CaseSettings::from_texts(case).map_err(|error| error.0)).collect()
     }
 
     #[test]

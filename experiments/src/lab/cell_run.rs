@@ -1,17 +1,13 @@
 //! One run of a cell: its plan, and its figures.
 
 use crate::benchmark::{BenchmarkRun, EndResults};
-use analysis::experiment::{Lab, LabLatency, LabRun, SideCost, Speed, Wait, histogram};
-use anyhow::{Result, anyhow};
-use hdrhistogram::Histogram;
+use analysis::experiment::{LabCell, LabLatency, LabPlan, LabRun, SideCost, Speed, Wait, histogram};
+use anyhow::{Error, Result};
 use protocol::benchmark::queue_results::{latencies, problems, shares};
 use protocol::labels::{ConsumerCounter, ProducerCounter};
 use protocol::plan::{EndWaiting, EventCost, Plan, QueueWork, Workload};
 use protocol::status::StatusField;
 use record::run::RunOutcome;
-
-/// The number of a run, and the index of its cell.
-pub(super) type RunOfCell = (u32, usize);
 
 /// Returns the cores of consumers and of producers. Consumers get them from the last core down,
 /// producers the remaining ones, or all.
@@ -27,13 +23,11 @@ fn cores_of(cores: &[u32], producers: u16, consumers: u16) -> Vec<Option<u32>> {
 
 /// Returns the plan of a run whose ends are pinned to `cores`.
 pub(super) fn plan_of(
-    lab: &Lab,
-    (number, cell): RunOfCell,
+    lab: &LabPlan,
+    (number, cell): (u32, &LabCell),
     slow: EventCost,
     cores: &[u32],
 ) -> (Plan, QueueWork) {
-    let cell = &lab.cells[cell];
-
     let (producers, events) = (u64::from(cell.producers), lab.events_of(cell));
     let cost = |speed| (speed == Speed::Slow).then_some(slow);
     let work = QueueWork {
@@ -59,24 +53,14 @@ pub(super) fn plan_of(
     (Plan { weaker_sandbox: lab.weaker_sandbox, ..plan }, work)
 }
 
-/// Adds a run that was made to its cell. `side_by_side` runs were made at the same time; 0: it was
-/// made alone.
-pub(super) fn add_run(
-    lab: &mut Lab,
-    (number, cell): RunOfCell,
+/// Returns the figures of a run that was made. `side_by_side` runs were made at the same time; 0:
+/// it was made alone.
+pub(super) fn run_of(
+    number: u32,
     work: &QueueWork,
     made: &BenchmarkRun,
     side_by_side: u32,
-) -> Result<()> {
-    if lab.clock_read_ns == 0.0 {
-        lab.clock_read_ns = made.clock.read_ns;
-    }
-    let (run, latencies) = run_of(number, work, made);
-    let (run, cell) = (LabRun { side_by_side, ..run }, &mut lab.cells[cell]);
-    cell.add_run(run, &latencies).map_err(|why| anyhow!("{}: {why}", cell.name()))
-}
-
-fn run_of(number: u32, work: &QueueWork, made: &BenchmarkRun) -> (LabRun, Histogram<u64>) {
+) -> Result<LabRun> {
     let ns = |ticks: u64| (ticks as f64 * made.plan.ns_per_tick) as u64;
     let (producers, consumers) = made.ends.split_at(work.producers());
     let side = |ends: &[EndResults], polls: &dyn Fn(&EndResults) -> (u64, u64)| {
@@ -119,7 +103,7 @@ fn run_of(number: u32, work: &QueueWork, made: &BenchmarkRun) -> (LabRun, Histog
     let half = halves.iter().copied().fold(0, u64::saturating_add);
     let longest = producers.iter().map(|end| ns(sent(end, ProducerCounter::LongestWait)));
     let takers = consumers.iter().map(|end| taken(end, ConsumerCounter::Taken));
-    let run = LabRun {
+    let mut run = LabRun {
         number,
         run_ns: ns(end.saturating_sub(begin)),
         taken: takers.fold(0, u64::saturating_add),
@@ -133,10 +117,11 @@ fn run_of(number: u32, work: &QueueWork, made: &BenchmarkRun) -> (LabRun, Histog
         histogram: String::new(),
         shares: halves.iter().map(|share| *share as f64 / half.max(1) as f64).collect(),
         longest_wait_ns: longest.collect(),
-        side_by_side: 0,
+        side_by_side,
         problems: found,
     };
-    (run, histogram)
+    run.pack_latencies(&histogram).map_err(Error::msg)?;
+    Ok(run)
 }
 
 #[cfg(test)]

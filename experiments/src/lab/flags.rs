@@ -1,7 +1,10 @@
 //! The flags of `launcher lab`, and the cells that they select.
 
 use crate::benchmark::check_cores;
-use analysis::experiment::{Lab, LabCell, Speed, Wait};
+use crate::flags::{texts, values_on};
+use crate::points::combinations;
+use analysis::experiment::lab::AXES;
+use analysis::experiment::{Experiment, Figures, Kind, LabCell, LabPlan, Setting, Speed, Wait};
 use clap::Args;
 use planner::config::value::{named, one_of};
 use planner::config::{CoreList, UsageError};
@@ -122,8 +125,8 @@ fn in_range(flag: &str, asked: Option<Count>, default: u64, min: u64, max: u64) 
 }
 
 impl LabFlags {
-    /// Returns the planned queue benchmark, without any measurement.
-    pub(super) fn lab(&self, machine: Machine) -> Result<Lab, UsageError> {
+    /// Returns the record of the requested lab, with nothing measured and nothing saved.
+    pub(super) fn plan(&self, machine: Machine) -> Result<Experiment, UsageError> {
         let table = self.seed_table;
         let events =
             in_range("events", self.events, if table { SEED_FAST.0 } else { 10_000 }, 1, MAX_EVENTS)?;
@@ -168,10 +171,7 @@ impl LabFlags {
                 cores.len()
             ));
         }
-        Ok(Lab {
-            version: env!("CARGO_PKG_VERSION").into(),
-            started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-            machine,
+        let plan = LabPlan {
             events,
             runs: runs as u32,
             capacity_asked,
@@ -186,18 +186,27 @@ impl LabFlags {
             clock_read_ns: 0.0,
             sleep: None,
             unfit: Vec::new(),
+        };
+        let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let mut record = Experiment {
+            repeats: plan.runs,
+            asked_repeats: plan.runs,
+            seed: plan.seed,
+            weaker_sandbox: plan.weaker_sandbox,
             notes,
-            cells,
-        })
+            figures: Figures::from_record(&plan),
+            ..Experiment::new(Kind::Lab, env!("CARGO_PKG_VERSION"), &started, &machine)
+        };
+        let settings: Vec<_> = cells.iter().map(|cell| (cell.setting(), plan.runs_of(cell))).collect();
+        record.plan_rows_along(&AXES, &settings);
+        Ok(record)
     }
 
     fn cells(&self, events: u64) -> Result<Vec<LabCell>, UsageError> {
         let built_in = |name: &str| Technique::from_name(name).unwrap_or_default();
         let techniques = or_default(&self.technique, &["array-queue", "linked"].map(built_in));
         let one = if self.seed_table { Isolation::Thread } else { Isolation::Process };
-        let isolations = or_default(&self.isolation, &[one]);
         let waits = if self.seed_table { vec![Wait::Busy, Wait::Poll] } else { Wait::ALL.to_vec() };
-        let waits = or_default(&self.wait, &waits);
         let number = |flag: &str, counts: &[Count], least: u64| -> Result<Vec<u16>, UsageError> {
             let number = |count: &Count| {
                 in_range(flag, Some(*count), 1, least, QueueWork::MAX_ENDS.into()).map(|n| n as u16)
@@ -209,37 +218,28 @@ impl LabFlags {
         if let Some(many) = producers.iter().find(|many| u64::from(**many) > events) {
             return Err(UsageError(format!("--events {events}: fewer than --producers {many}")));
         }
-        let (makers, takers) =
-            (or_default(&self.producer, Speed::ALL), or_default(&self.consumer, Speed::ALL));
+        let takers = or_default(&self.consumer, Speed::ALL);
+        let axes = [
+            texts(&techniques),
+            texts(&or_default(&self.isolation, &[one])),
+            texts(&producers),
+            texts(&consumers),
+            texts(&or_default(&self.producer, Speed::ALL)),
+            texts(&takers),
+            texts(&or_default(&self.wait, &waits)),
+        ];
+        let is_one = self.isolation.len() < 2 && self.technique.len() < 2;
         let mut cells = Vec::new();
-        for (technique, isolation) in combinations(&techniques, &isolations) {
-            if let Err(refused) = planner::check_reach(technique, isolation) {
-                if self.isolation.len() > 1 || self.technique.len() > 1 {
-                    continue;
-                }
-                return Err(refused);
-            }
-            for (producers, consumers) in combinations(&producers, &consumers) {
-                for (producer, consumer) in combinations(&makers, &takers) {
-                    // No end takes events, so the speed of a consumer is irrelevant.
-                    if consumers == 0 && consumer != takers[0] {
-                        continue;
-                    }
-                    cells.extend(waits.iter().map(|wait| LabCell {
-                        technique,
-                        isolation,
-                        producers,
-                        consumers,
-                        producer,
-                        consumer,
-                        wait: *wait,
-                        events: None,
-                        runs: None,
-                        slots: None,
-                        capacity: None,
-                        made: Vec::new(),
-                    }));
-                }
+        for values in combinations(&values_on(&AXES, axes)) {
+            let settings = values.into_iter().map(|value| (value.axis.key(), value.text)).collect();
+            let cell = LabCell::from_setting(&Setting { settings, ..Setting::default() });
+            let cell = cell.map_err(UsageError)?;
+            match planner::check_reach(cell.technique, cell.isolation) {
+                Err(refused) if is_one => return Err(refused),
+                Err(_) => {}
+                // No end takes events, so the speed of a consumer is irrelevant.
+                Ok(_) if cell.consumers == 0 && cell.consumer != takers[0] => {}
+                Ok(_) => cells.push(cell),
             }
         }
         if cells.is_empty() {
@@ -252,13 +252,10 @@ impl LabFlags {
     }
 }
 
-fn combinations<A: Copy, B: Copy>(one: &[A], other: &[B]) -> Vec<(A, B)> {
-    one.iter().flat_map(|a| other.iter().map(|b| (*a, *b))).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::experiment::Lab;
     use clap::Parser;
 
     #[derive(Parser)]
@@ -271,7 +268,8 @@ mod tests {
         let line = TestCommandLine::try_parse_from(["lab"].into_iter().chain(line.split_whitespace()));
         let flags = line.map_err(|error| error.to_string())?.flags;
         let machine = Machine { cores_allowed: vec![0, 1], cores_online: 2, ..Machine::default() };
-        flags.lab(machine).map_err(|error| error.to_string())
+        let record = flags.plan(machine).map_err(|error| error.to_string())?;
+        Lab::from_experiment(&record)
     }
 
     #[test]
@@ -289,13 +287,13 @@ mod tests {
     fn seed_table_has_shorter_slow_rows() {
         let sizes = |line: &str| {
             let lab = lab(line).unwrap();
-            let size = |cell: &LabCell| (lab.runs_of(cell), lab.events_of(cell));
+            let size = |cell: &LabCell| (lab.plan.runs_of(cell), lab.plan.events_of(cell));
             assert!(lab.cells.iter().all(|cell| cell.isolation == Isolation::Thread));
             let is_fast = |cell: &&LabCell| (cell.producer, cell.consumer) == (Speed::Fast, Speed::Fast);
             let (fast, slow): (Vec<_>, Vec<_>) = lab.cells.iter().partition(is_fast);
             assert_eq!((fast.len(), slow.len()), (4, 12));
-            assert_eq!(slow.iter().filter(|cell| lab.sleeps(cell)).count(), 6, "poll, not busy");
-            assert!(!fast.iter().any(|cell| lab.sleeps(cell)));
+            assert_eq!(slow.iter().filter(|cell| lab.plan.sleeps(cell)).count(), 6, "poll, not busy");
+            assert!(!fast.iter().any(|cell| lab.plan.sleeps(cell)));
             (size(fast[0]), size(slow[0]))
         };
         assert_eq!(sizes("--seed-table"), ((300, 100_000), (10, 10_000)));
@@ -322,7 +320,7 @@ mod tests {
     #[test]
     fn a_capacity_says_what_it_was_rounded_to() {
         let lab = |line| lab(line).unwrap();
-        assert_eq!((lab("").capacity, lab("--capacity 1").capacity), (1024, 2));
+        assert_eq!((lab("").plan.capacity, lab("--capacity 1").plan.capacity), (1024, 2));
         assert!(lab("").notes[0].contains("1024 slots: 1000, rounded up"), "{:?}", lab("").notes);
         assert!(lab("--capacity 4096").notes.is_empty());
     }

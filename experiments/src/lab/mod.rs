@@ -6,19 +6,21 @@
 
 mod cell_run;
 mod flags;
+mod maker;
 mod measure;
-mod side_by_side;
 
 pub use flags::LabFlags;
 
-use super::measure::MeasureEnd;
+use super::measure::{MeasureEnd, measure_rows, missing_rows};
 use super::progress::SweepProgress;
 use super::publish::{exit_code, save_and_print};
 use crate::benchmark;
+use ::record::document::Document;
 use ::record::screen::program;
-use analysis::experiment::Lab;
+use analysis::experiment::{Experiment, Lab, LabPlan};
 use anyhow::{Context, Error, Result, bail};
 use indicatif::HumanDuration;
+use maker::{LabRuns, cell_of, groups};
 use planner::host::signals::Signals;
 use planner::result_folder::create_result_folder;
 use record::numbers::counted;
@@ -31,79 +33,88 @@ use std::time::Duration;
 /// Runs `launcher lab`: measures each queue with each way of waiting, saves, prints and draws.
 /// `unfit` returns why the machine is unfit for latency figures just now.
 pub fn run(flags: &LabFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<ExitCode> {
-    let machine = planner::host::machine();
     let resumed_folder = flags.resume.as_deref().map(catalog::folder_of).transpose()?;
-    let mut lab = match &resumed_folder {
+    let mut record = match &resumed_folder {
         Some(folder) => resumed(flags, folder)?,
-        None => flags.lab(machine)?,
+        None => flags.plan(planner::host::machine())?,
     };
+    let mut plan = LabPlan::from_experiment(&record).map_err(Error::msg)?;
     // A lab that goes on keeps what was found when it began.
     for reason in unfit() {
-        if !lab.unfit.contains(&reason) {
-            lab.unfit.push(reason);
+        if !plan.unfit.contains(&reason) {
+            plan.unfit.push(reason);
         }
     }
-    benchmark::check_isolation(lab.cells.iter().map(|cell| cell.isolation), lab.weaker_sandbox)?;
+    record.figures.insert("unfit", &plan.unfit);
+    let lab = Lab::from_experiment(&record).map_err(Error::msg)?;
+    benchmark::check_isolation(lab.cells.iter().map(|cell| cell.isolation), plan.weaker_sandbox)?;
     let folder = match (resumed_folder, flags.out.as_deref()) {
         (Some(folder), _) => folder,
         (None, out) => {
-            create_result_folder(out.unwrap_or(Path::new("runs")), &lab.started, "lab")?.canonicalize()?
+            create_result_folder(out.unwrap_or(Path::new("runs")), &record.started, "lab")?.canonicalize()?
         }
     };
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    lab.save(&folder)?;
-    announce(&lab, flags.json)?;
-    benchmark::warn_unfit(&lab.unfit);
-    let (done, all) = lab.progress();
+    record.set_launcher();
+    record.save(&folder)?;
+    let (missing, (done, all)) = (missing_rows(&record), lab.progress());
+    announce(&record, &plan, missing, flags.json)?;
+    benchmark::warn_unfit(&plan.unfit);
+    if plan.sleep.is_none() {
+        plan.sleep = measure::sample_sleep();
+        plan.sleep.iter().for_each(|sleep| record.figures.insert("sleep", sleep));
+    }
     let mut bar = SweepProgress::new(!flags.json && done < all, all);
-    let ended = measure::measure(&mut lab, &folder, &signals, &mut bar);
+    let mut maker = LabRuns::new(plan, &folder, &signals);
+    let ended = measure_rows(&mut record, &folder, &mut maker, &mut bar, &|_| None);
     bar.clear();
-    finish(&lab, &folder, flags.json, ended?)
+    finish(&record, &folder, flags.json, ended?)
 }
 
 /// Reads the lab in a folder to resume it, with its original settings.
-fn resumed(flags: &LabFlags, folder: &Path) -> Result<Lab> {
+fn resumed(flags: &LabFlags, folder: &Path) -> Result<Experiment> {
     let others = LabFlags { resume: flags.resume.clone(), json: flags.json, ..LabFlags::default() };
     if *flags != others {
         bail!(planner::config::UsageError(
             "--resume goes on with what the lab began with: no other flag but --json".into()
         ));
     }
-    let lab = Lab::read(folder)?;
-    flags::parse_slow(&lab.slow).with_context(|| format!("{}: damaged", folder.display()))?;
-    Ok(lab)
+    let lab = |record: &Experiment| Lab::from_experiment(record).map(|_| record.clone());
+    let record = Experiment::read_as(folder, lab)?;
+    let plan = LabPlan::from_experiment(&record).map_err(Error::msg)?;
+    flags::parse_slow(&plan.slow).with_context(|| format!("{}: damaged", folder.display()))?;
+    Ok(record)
 }
 
 /// What is to come, on stderr: how many runs, about how long.
-fn announce(lab: &Lab, quiet: bool) -> Result<()> {
-    let slow = flags::parse_slow(&lab.slow)?;
-    let missing = measure::order(lab);
+fn announce(record: &Experiment, plan: &LabPlan, missing: Vec<usize>, quiet: bool) -> Result<()> {
     if !quiet && (!missing.is_empty() || std::io::stderr().is_terminal()) {
-        let time = HumanDuration(Duration::from_nanos(measure::estimate_all(lab, slow)));
+        let slow = flags::parse_slow(&plan.slow)?;
         let runs = counted(missing.len() as u64, "run");
-        let events =
-            missing.iter().map(|(_, cell)| lab.events_of(&lab.cells[*cell])).collect::<BTreeSet<u64>>();
-        let events = events.into_iter().map(|events| counted(events, "event")).collect::<Vec<_>>();
+        let events = missing.iter().map(|at| Ok(plan.events_of(&cell_of(record, *at)?)));
+        let events = events.collect::<Result<BTreeSet<u64>>>()?.into_iter();
+        let events = events.map(|events| counted(events, "event")).collect::<Vec<_>>();
         let events = if events.is_empty() { String::new() } else { format!(" of {}", events.join(" or ")) };
-        let (together, _) = side_by_side::split(lab, missing);
-        let width = side_by_side::width(lab, together.len());
-        let beside = match together.len() {
-            0 => String::new(),
-            runs => format!(", {runs} of them {width} side by side"),
+        let beside = match groups(record, plan, missing.clone()).first() {
+            Some((width, rows)) if *width > 1 => format!(", {} of them {width} side by side", rows.len()),
+            _ => String::new(),
         };
+        let time = Duration::from_nanos(measure::estimate_all(record, plan, slow, missing)?);
         // Measure even if the line cannot be printed.
         let _ = writeln!(
             std::io::stderr(),
-            "{}, {runs}{events} to be made{beside}: about {time}",
-            counted(lab.cells.len() as u64, "cell"),
+            "{}, {runs}{events} to be made{beside}: about {}",
+            counted(record.settings().len() as u64, "cell"),
+            HumanDuration(time),
         );
     }
     Ok(())
 }
 
-fn finish(lab: &Lab, folder: &Path, json: bool, ended: MeasureEnd) -> Result<ExitCode> {
-    save_and_print(&lab.answer().map_err(Error::msg)?, &lab.experiment(), folder, json)?;
+fn finish(record: &Experiment, folder: &Path, json: bool, ended: MeasureEnd) -> Result<ExitCode> {
+    save_and_print(&record.answer(folder)?, record, folder, json)?;
     let interrupted = format!("{} resume {} goes on", program(), folder.display());
+    let lab = Lab::from_experiment(record).map_err(Error::msg)?;
     let runs = lab.cells.iter().flat_map(|cell| cell.made.iter().map(move |run| (cell, run)));
     let failures = runs.filter_map(|(cell, run)| {
         let why = run.problems.first()?;

@@ -1,7 +1,7 @@
 //! The core-to-core matrix of a survey.
 
-use super::SurveyRun;
-use analysis::experiment::{CoreMatrix, CorePair};
+use super::{FoundPart, SurveyRun};
+use analysis::experiment::{CoreMatrix, CorePair, SurveyPart};
 use anyhow::{Result, bail};
 use planner::host::signals;
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use system::floor::{DEFAULT_ROUNDS, UNSYNCHRONIZED_ROUNDS, round_trip_ns, unsync
 /// The time that a pair takes, about.
 const PAIR_TIME: Duration = Duration::from_millis(20);
 
-impl SurveyRun {
+impl SurveyRun<'_> {
     /// Measures the round trip of a cache line between all pairs of cores. If the time is too short
     /// for all, between evenly chosen ones.
-    pub(super) fn make_cores(&mut self) -> Result<Option<String>> {
+    pub(super) fn make_cores(&mut self) -> Result<FoundPart> {
         let (until, stop) = (self.until, signals::is_end_requested);
         let allowed = &self.machine.cores_allowed;
         if allowed.len() < 2 {
@@ -37,14 +37,14 @@ impl SurveyRun {
             });
         }
         let (made, all) = (matrix.pairs.len(), allowed.len());
-        self.survey.cores = Some(matrix);
-        Ok(if made < planned {
+        let shortfall = if made < planned {
             Some(format!("time for {made} of {planned} pairs"))
         } else if cores.len() < all {
             Some(format!("time for {} of {all} CPUs", cores.len()))
         } else {
             None
-        })
+        };
+        Ok(FoundPart::new(SurveyPart::Cores, &matrix, shortfall))
     }
 }
 

@@ -7,12 +7,15 @@
 mod cores;
 mod parts;
 
-use super::progress::progress_line;
+use super::measure::{MadeRow, MeasureEnd, RowMaker, measure_rows};
+use super::progress::{SweepProgress, progress_line};
 use super::usage;
 use ::record::screen::{complain, stdout};
 use analysis::experiment::survey::{survey_index, svg_card, text_card};
-use analysis::experiment::{Experiment, PartRecord, Survey, SurveyPart, rows_csv};
-use anyhow::{Context, Result};
+use analysis::experiment::{
+    Axis, Experiment, ExperimentState, Figures, Kind, PartRecord, Row, Survey, SurveyPart, rows_csv,
+};
+use anyhow::{Context, Error, Result};
 use catalog::RUNS;
 use clap::Args;
 use indicatif::ProgressBar;
@@ -23,6 +26,7 @@ use record::document::{Document, write_atomically};
 use record::fitness::Fitness;
 use record::machine_check::MachineCheck;
 use record::numbers::counted;
+use serde::Serialize;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -55,19 +59,37 @@ fn read_minutes(text: &str) -> Result<u32, String> {
     minutes.ok_or_else(|| "expected a whole number of minutes from 1 to 60, for example 5".into())
 }
 
-/// What the parts of a survey share.
-struct SurveyRun {
-    survey: Survey,
-    machine: Machine,
-    folder: PathBuf,
-    signals: Signals,
+/// Makes the parts of a survey.
+struct SurveyRun<'a> {
+    minutes: u32,
+    machine: &'a Machine,
+    folder: &'a Path,
+    signals: &'a Signals,
     bar: ProgressBar,
+    began: Instant,
+    /// The row of the current part.
+    at: usize,
     /// When the current part ends.
     until: Instant,
     /// The commands of the current part.
     commands: Vec<String>,
     /// The fitness and the reasons of each run whose latencies are shown.
     runs: Vec<(bool, Vec<String>)>,
+}
+
+/// What a part found, as rows and figures of its survey.
+struct FoundPart {
+    rows: Vec<Row>,
+    figures: Figures,
+    /// Why there is less than planned.
+    shortfall: Option<String>,
+}
+
+impl FoundPart {
+    fn new(part: SurveyPart, found: &impl Serialize, shortfall: Option<String>) -> Self {
+        let mut figures = Figures::default();
+        Self { rows: part.found_rows(found, &mut figures), figures, shortfall }
+    }
 }
 
 /// Runs the experiments of a survey on this machine, and draws its card. `check` makes the checks
@@ -87,57 +109,65 @@ pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Re
     let minutes = if flags.quick { 1 } else { flags.minutes };
     let machine = planner::host::machine();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    let survey = new_survey(minutes, &machine, check());
-    let folder = create_result_folder(&flags.out, &survey.started, "survey")?.canonicalize()?;
-    survey.save(&folder)?;
+    let checks = check();
+    let mut record = plan(minutes, &machine, &checks);
+    let folder = create_result_folder(&flags.out, &record.started, record.kind.name())?.canonicalize()?;
+    record.save(&folder)?;
     let template = format!("{{spinner}} {{elapsed}} of at most {minutes}m · {{prefix}} · {{wide_msg}}");
-    let bar = progress_line(true, None, &template);
-    let (until, commands, runs) = (began, Vec::new(), Vec::new());
-    let mut run = SurveyRun { survey, machine, folder, signals, bar, until, commands, runs };
-    for part in SurveyPart::ALL {
-        if signals::is_end_requested() {
-            break;
-        }
-        run.bar.set_prefix(part.name());
-        run.until = began + time_until_end(*part, minutes);
-        run.make(*part);
-        run.survey.took_s = began.elapsed().as_secs_f64();
-        run.survey.save(&run.folder)?;
-    }
-    run.survey.complete = !signals::is_end_requested();
-    run.survey.fitness = run.fitness();
-    run.bar.disable_steady_tick();
-    run.bar.finish_and_clear();
-    finish(&run.survey, &run.folder)
-}
-
-/// Creates the record of a survey in which nothing is measured yet.
-fn new_survey(minutes: u32, machine: &Machine, checks: Vec<MachineCheck>) -> Survey {
-    Survey {
-        version: env!("CARGO_PKG_VERSION").into(),
-        started: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+    let mut parts = SurveyRun {
         minutes,
-        took_s: 0.0,
-        complete: false,
-        // A survey is made to be sent to others.
-        machine: Machine { hostname: String::new(), ..machine.clone() },
-        fitness: Fitness::new(vec!["the survey is not complete".into()]),
-        checks,
-        parts: Vec::new(),
-        cores: None,
-        recovery: Vec::new(),
-        containment: None,
-        disturbance: None,
-        journal: None,
-        isolation_costs: None,
-        queue: None,
-    }
+        machine: &machine,
+        folder: &folder,
+        signals: &signals,
+        bar: progress_line(true, None, &template),
+        began,
+        at: 0,
+        until: began,
+        commands: Vec::new(),
+        runs: Vec::new(),
+    };
+    let hidden = &mut SweepProgress::new(false, 0);
+    let ended = measure_rows(&mut record, &folder, &mut parts, hidden, &|_| None);
+    parts.bar.disable_steady_tick();
+    parts.bar.finish_and_clear();
+    let is_complete = ended? == MeasureEnd::Complete;
+    record.figures.insert("fitness", &fitness(&checks, &parts.runs, is_complete));
+    finish(&record, &folder)
 }
 
-impl SurveyRun {
+/// Returns the record of a survey in which nothing is measured yet.
+fn plan(minutes: u32, machine: &Machine, checks: &[MachineCheck]) -> Experiment {
+    let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    // A survey is made to be sent to others.
+    let machine = Machine { hostname: String::new(), ..machine.clone() };
+    let mut record = Experiment {
+        seed: 0,
+        state: ExperimentState::Interrupted,
+        ..Experiment::new(Kind::Survey, env!("CARGO_PKG_VERSION"), &started, &machine)
+    };
+    record.figures.insert("minutes", &minutes);
+    record.figures.insert("took_s", &0.0);
+    record.figures.insert("checks", &checks);
+    record.figures.insert("fitness", &Fitness::new(vec![INCOMPLETE.into()]));
+    let settings: Vec<_> = SurveyPart::ALL.iter().map(|part| (part.setting(), 1)).collect();
+    record.plan_rows_along(&[Axis::Part], &settings);
+    record
+}
+
+/// Why a survey is not fit that was interrupted.
+const INCOMPLETE: &str = "the survey is not complete";
+
+impl RowMaker for SurveyRun<'_> {
+    fn begin(&mut self, _record: &Experiment, at: usize, _width: usize) -> Result<()> {
+        self.at = at;
+        self.bar.set_prefix(SurveyPart::ALL[at].name());
+        self.until = self.began + time_until_end(SurveyPart::ALL[at], self.minutes);
+        Ok(())
+    }
+
     /// Makes a part until its time is over, and records how it went.
-    fn make(&mut self, part: SurveyPart) {
-        let began = Instant::now();
+    fn finish(&mut self, record: &mut Experiment) -> Result<Option<MadeRow>> {
+        let (began, part) = (Instant::now(), SurveyPart::ALL[self.at]);
         let made = match part {
             SurveyPart::Cores => self.make_cores(),
             SurveyPart::Recovery => self.make_recovery(),
@@ -147,42 +177,58 @@ impl SurveyRun {
             SurveyPart::Bill => self.make_bill(),
             SurveyPart::Queue => self.make_queue(),
         };
-        let shortfall = match made {
-            _ if signals::is_end_requested() => Some("interrupted".into()),
-            Ok(shortfall) => shortfall,
+        let is_interrupted = signals::is_end_requested();
+        let (further, mut shortfall) = match made {
+            Ok(FoundPart { rows, figures, shortfall }) => {
+                record.figures = std::mem::take(&mut record.figures).and(&figures);
+                (rows, shortfall)
+            }
             // The machine lacks something, which is an answer too. A disk that is full ends the
             // survey when it is saved.
-            Err(error) => Some(format!("{error:#}").lines().next().unwrap_or_default().to_owned()),
+            Err(error) => {
+                let why = format!("{error:#}").lines().next().unwrap_or_default().to_owned();
+                (Vec::new(), Some(why))
+            }
         };
+        if is_interrupted {
+            shortfall = Some("interrupted".into());
+        }
         let (commands, took_s) = (std::mem::take(&mut self.commands), began.elapsed().as_secs_f64());
-        self.survey.parts.push(PartRecord { part, commands, took_s, shortfall });
+        record.figures.insert("took_s", &self.began.elapsed().as_secs_f64());
+        let mut figures = Figures::from_record(&PartRecord { part, commands, took_s, shortfall });
+        figures.remove(Axis::Part.name());
+        Ok(Some(MadeRow { at: self.at, figures, is_interrupted, further, ..MadeRow::default() }))
     }
 
-    /// Whether the latencies may be quoted: by the machine's checks and by every run whose
-    /// latencies are shown.
-    fn fitness(&self) -> Fitness {
-        let mut reasons: Vec<String> = self.survey.checks.iter().filter_map(MachineCheck::reason).collect();
-        let runs = self.runs.iter().map(|(is_fit, reasons)| (*is_fit, reasons.as_slice()));
-        reasons.extend(Fitness::from_runs(runs, self.runs.len()).reasons);
-        if !self.survey.complete {
-            reasons.insert(0, "the survey is not complete".into());
-        }
-        Fitness::new(reasons)
+    fn resume_hint(&self, _kind: Kind, _folder: &Path) -> Option<String> {
+        None
     }
 }
 
-fn finish(survey: &Survey, folder: &Path) -> Result<ExitCode> {
-    survey.save(folder)?;
-    save_cards(survey, folder)?;
-    let experiment = survey.experiment();
-    let answer = experiment.answer(folder)?;
-    write_atomically(&folder.join("rows.csv"), &rows_csv(&experiment)?)?;
+/// Whether the latencies may be quoted: by the machine's checks and by every run whose latencies
+/// are shown.
+fn fitness(checks: &[MachineCheck], runs: &[(bool, Vec<String>)], is_complete: bool) -> Fitness {
+    let mut reasons: Vec<String> = checks.iter().filter_map(MachineCheck::reason).collect();
+    let all = runs.iter().map(|(is_fit, reasons)| (*is_fit, reasons.as_slice()));
+    reasons.extend(Fitness::from_runs(all, runs.len()).reasons);
+    if !is_complete {
+        reasons.insert(0, INCOMPLETE.into());
+    }
+    Fitness::new(reasons)
+}
+
+fn finish(record: &Experiment, folder: &Path) -> Result<ExitCode> {
+    record.save(folder)?;
+    let survey = Survey::from_experiment(record).map_err(Error::msg)?;
+    save_cards(&survey, folder)?;
+    let answer = record.answer(folder)?;
+    write_atomically(&folder.join("rows.csv"), &rows_csv(record)?)?;
     write_atomically(
         &folder.join(html::HTML_FILE),
         analysis::html::experiment_page(&answer.report).as_bytes(),
     )?;
-    writeln!(stdout(), "{}\nSaved in {}", text_card(survey), folder.display())?;
-    if survey.complete && !has_results(survey) {
+    writeln!(stdout(), "{}\nSaved in {}", text_card(&survey), folder.display())?;
+    if survey.complete && !has_results(&survey) {
         let why = survey.parts.iter().find_map(|part| part.shortfall.clone());
         let why = why.unwrap_or_else(|| "there was no time for a run".into());
         complain(&format!("error: the survey measured nothing: {why}; give it more --minutes"));
@@ -260,12 +306,13 @@ mod tests {
     #[test]
     fn survey_without_results_fails() {
         let folder = tempfile::tempdir().unwrap();
-        let mut survey = new_survey(1, &fake::plain(2).machine(), Vec::new());
-        survey.complete = true;
-        let shortfall = Some("there was no time".into());
-        survey.parts = vec![PartRecord { part: SurveyPart::Bill, commands: vec![], took_s: 1.0, shortfall }];
-        assert_eq!(finish(&survey, folder.path()).unwrap(), ExitCode::FAILURE);
-        survey.recovery.push(Recovery {
+        let mut record = plan(1, &fake::plain(2).machine(), &[]);
+        record.state = ExperimentState::Complete;
+        let (part, shortfall) = (SurveyPart::Cores, Some("there was no time".into()));
+        let cores = PartRecord { part, commands: vec![], took_s: 1.0, shortfall };
+        record.rows[0].figures = Figures::from_record(&cores);
+        assert_eq!(finish(&record, folder.path()).unwrap(), ExitCode::FAILURE);
+        let recovery = Recovery {
             role: "engine".into(),
             killed: 1,
             recovered: 1,
@@ -273,8 +320,10 @@ mod tests {
             returned: 2,
             recover_ns: vec![1_000],
             problem: String::new(),
-        });
-        assert_eq!(finish(&survey, folder.path()).unwrap(), ExitCode::SUCCESS);
+        };
+        let part = FoundPart::new(SurveyPart::Recovery, &[recovery], None);
+        record.rows.extend(part.rows);
+        assert_eq!(finish(&record, folder.path()).unwrap(), ExitCode::SUCCESS);
     }
 
     #[test]

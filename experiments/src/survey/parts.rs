@@ -1,7 +1,7 @@
 //! The parts of a survey that make runs: their commands, and how they are measured within their
 //! time.
 
-use super::SurveyRun;
+use super::{FoundPart, SurveyRun};
 use crate::bill::BillFlags;
 use crate::compare::{self, CompareFlags, SideSelector};
 use crate::contain::ContainFlags;
@@ -13,7 +13,7 @@ use crate::publish;
 use crate::sweep::SweepFlags;
 use crate::{ExperimentFlags, contain};
 use analysis::experiment::{
-    Comparisons, Containments, Disturbances, Experiment, ExperimentRuns, IsolationCosts, Recovery,
+    Comparisons, Containments, Disturbances, Experiment, ExperimentRuns, IsolationCosts, Recovery, SurveyPart,
 };
 use analysis::stats::MIN_PAIRS;
 use anyhow::{Error, Result, bail};
@@ -104,80 +104,79 @@ fn choose<'a>(until: Instant, lists: &[(u32, &'a str)]) -> &'a str {
     lists.iter().find(fits).or(lists.last()).map_or("", |(_, words)| words)
 }
 
-impl SurveyRun {
-    pub(super) fn make_recovery(&mut self) -> Result<Option<String>> {
+impl SurveyRun<'_> {
+    pub(super) fn make_recovery(&mut self) -> Result<FoundPart> {
         let start_timeout = Duration::from_secs(10);
-        let launcher = Launcher { weaker_sandbox: false, start_timeout, signals: &self.signals };
+        let launcher = Launcher { weaker_sandbox: false, start_timeout, signals: self.signals };
+        let (mut recoveries, mut shortfall) = (Vec::new(), None);
         for (role, words) in RECOVERY {
             if Instant::now() > self.until {
-                return Ok(Some(format!("no time for {role}")));
+                shortfall = Some(format!("no time for {role}"));
+                break;
             }
             self.bar.set_message(format!("{role} is killed"));
             self.commands.push(typed("run", words));
-            let settings = flags::<RunFlags>(words, Some(&self.folder))?.settings()?;
+            let settings = flags::<RunFlags>(words, Some(self.folder))?.settings()?;
             let finished = match launcher.run(&settings) {
                 Err(error) if error.is::<Interrupted>() => break,
                 finished => finished?,
             };
             discard_logs(&finished.folder);
-            self.survey.recovery.push(recovery(role, &finished.summary));
+            let name = finished.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            recoveries.push((recovery(role, &finished.summary), name));
         }
-        Ok(None)
+        let (found, folders): (Vec<Recovery>, Vec<String>) = recoveries.into_iter().unzip();
+        let mut part = FoundPart::new(SurveyPart::Recovery, &found, shortfall);
+        part.rows.iter_mut().zip(folders).for_each(|(row, folder)| row.folder = folder);
+        Ok(part)
     }
 
-    pub(super) fn make_containment(&mut self) -> Result<Option<String>> {
+    pub(super) fn make_containment(&mut self) -> Result<FoundPart> {
         let missing = sandbox::missing();
         let levels = if missing.is_empty() { "process,sandbox" } else { "process" };
         let words = format!("{CONTAINMENT} --isolation {levels}");
         let (record, _, shortfall) = self.measure::<ContainFlags>("contain", &words)?;
         let shortfall = shortfall.or_else(|| Some(format!("no sandbox here: {}", missing.first()?)));
-        self.survey.containment = Some(Containments {
-            notes: Vec::new(),
-            ..Containments::from_experiment(&record).map_err(Error::msg)?
-        });
-        Ok(shortfall)
+        let found =
+            Containments { notes: Vec::new(), ..Containments::from_experiment(&record).map_err(Error::msg)? };
+        Ok(FoundPart::new(SurveyPart::Containment, &found, shortfall))
     }
 
-    pub(super) fn make_disturbance(&mut self) -> Result<Option<String>> {
+    pub(super) fn make_disturbance(&mut self) -> Result<FoundPart> {
         let words = format!("{DISTURBANCE} --repeats {REPEATS}");
         let (record, _, shortfall) = self.measure::<DisturbFlags>("disturb", &words)?;
-        self.survey.disturbance = Some(Disturbances {
-            notes: Vec::new(),
-            ..Disturbances::from_experiment(&record).map_err(Error::msg)?
-        });
-        Ok(shortfall)
+        let found =
+            Disturbances { notes: Vec::new(), ..Disturbances::from_experiment(&record).map_err(Error::msg)? };
+        Ok(FoundPart::new(SurveyPart::Disturbance, &found, shortfall))
     }
 
-    pub(super) fn make_journal(&mut self) -> Result<Option<String>> {
+    pub(super) fn make_journal(&mut self) -> Result<FoundPart> {
         let words = format!("{JOURNAL} --repeats {REPEATS} {LOAD}");
         let (record, _, shortfall) = self.measure::<CompareFlags>("compare", &words)?;
-        self.survey.journal =
-            Some(shortened(Comparisons::from_runs(&ExperimentRuns::new(&record)).map_err(Error::msg)?));
-        Ok(shortfall)
+        let found = Comparisons::from_runs(&ExperimentRuns::new(&record)).map_err(Error::msg)?;
+        Ok(FoundPart::new(SurveyPart::Journal, &shortened(found), shortfall))
     }
 
-    pub(super) fn make_bill(&mut self) -> Result<Option<String>> {
+    pub(super) fn make_bill(&mut self) -> Result<FoundPart> {
         let settings = choose(self.until, &BILL);
-        let words = format!("{settings} --repeats {REPEATS} {LOAD}{}", strategies(&self.machine));
+        let words = format!("{settings} --repeats {REPEATS} {LOAD}{}", strategies(self.machine));
         let (record, _, shortfall) = self.measure::<BillFlags>("bill", &words)?;
         let mut found = IsolationCosts::from_runs(&ExperimentRuns::new(&record)).map_err(Error::msg)?;
         for row in &mut found.rows {
             row.differences.retain(|line| is_shown(&line.measure));
         }
-        self.survey.isolation_costs = Some(found);
-        Ok(shortfall)
+        Ok(FoundPart::new(SurveyPart::Bill, &found, shortfall))
     }
 
-    pub(super) fn make_queue(&mut self) -> Result<Option<String>> {
+    pub(super) fn make_queue(&mut self) -> Result<FoundPart> {
         let settings = choose(self.until, &QUEUE);
         let window = "--idle spin --window 400ms";
-        let words = format!("{settings} --repeats {REPEATS} {window}{}", strategies(&self.machine));
+        let words = format!("{settings} --repeats {REPEATS} {window}{}", strategies(self.machine));
         let (_, folder, shortfall) = self.measure::<SweepFlags>("sweep", &words)?;
         let [a, b] = ["technique=crossbeam-array-queue", "technique=spsc-mux"];
         self.commands.push(format!("launcher compare FOLDER --a {a} --b {b}"));
         let found = compare::within(&folder, &SideSelector::parse("a", a)?, &SideSelector::parse("b", b)?)?;
-        self.survey.queue = Some(shortened(found));
-        Ok(shortfall)
+        Ok(FoundPart::new(SurveyPart::Queue, &shortened(found), shortfall))
     }
 
     /// Measures an experiment until the time of its part is over, and saves its report. Returns it,
@@ -188,7 +187,7 @@ impl SurveyRun {
         words: &str,
     ) -> Result<(Experiment, PathBuf, Option<String>)> {
         self.commands.push(typed(name, words));
-        let (mut record, folder) = flags::<F>(words, Some(&self.folder))?.begin()?;
+        let (mut record, folder) = flags::<F>(words, Some(self.folder))?.begin()?;
         let (planned, kind) = (record.settings().len(), record.kind);
         let show = |number| self.bar.set_message(format!("{kind}, run {number}"));
         let (ended, failure) = measure_until(&mut record, &folder, self.until, &show)?;

@@ -102,7 +102,7 @@ impl ExperimentFlags for SweepFlags {
             // A row is a rate that was tried; the first of each setting is open.
             record.rows.retain(|row| row.repeat == 0);
         } else if record.axes.is_empty() {
-            let flags = Axis::ALL.iter().map(|axis| format!("--{axis}")).collect::<Vec<_>>().join(", ");
+            let flags = Axis::swept().map(|axis| format!("--{axis}")).collect::<Vec<_>>().join(", ");
             return usage(format!(
                 "nothing to sweep over: give a list to one of {flags}, or a --preset.\nFor one setting use launcher run --repeats"
             ));

@@ -13,7 +13,9 @@ fn interrupted_survey_is_saved_as_incomplete() {
     let running = Running::spawn(&mut command(&format!("survey --quick --out {}", out.path().display())));
     let folder = || entries(out.path()).pop().filter(|folder| folder.join("experiment.json").exists());
     wait_until("the cores are measured", || {
-        folder().is_some_and(|folder| !list(&document(&folder, "experiment.json")["rows"]).is_empty())
+        folder().is_some_and(|folder| {
+            list(&document(&folder, "experiment.json")["rows"]).iter().any(|row| row["figures"].is_object())
+        })
     });
     let result = running.interrupt().fails(130, &["not complete"]);
     assert!(result.stdout.contains("not fit for latency claims"), "{result:?}");

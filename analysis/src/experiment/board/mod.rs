@@ -11,32 +11,36 @@ pub use thresholds::{BoardThreshold, BoardWarning, BoardWarnings, THRESHOLDS};
 pub use timeline::{BoardSlice, ThreadLatencies, latency_csv};
 pub use verdict::chart::percentile_plot::curve;
 
-use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting, sweep};
+use super::{Answer, Axis, Experiment, ExperimentState, Figures, KindEntry, Row, RowKind, sweep};
 use protocol::plan::Isolation;
-use record::document::{Document, DocumentError, SaveError, answer_json};
+use record::document::answer_json;
 use record::fitness::{Fitness, preemption_reason};
 use record::machine::Machine;
 use record::numbers::counted;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use verdict::summary::Distribution;
 
 /// The entry of `launcher board`.
 pub const KIND: KindEntry = KindEntry {
     title: "The board: one writer, any number of readers",
-    makes_runs: false,
-    summary: |experiment| format!("board of {}", counted(experiment.rows.len() as u64, "case")),
+    rows: RowKind::BoardRun,
+    is_complete: |_| true,
+    summary: |experiment| format!("board of {}", counted(experiment.made().count() as u64, "case")),
     fitness: |experiment| {
         Boards::from_experiment(experiment)
             .map_or_else(|why| Fitness::new(vec![why]), |boards| boards.fitness())
     },
     check: |experiment| Boards::from_experiment(experiment).map(drop),
-    answer: |experiment, _| Boards::from_experiment(experiment)?.answer(),
+    answer: |experiment, _| {
+        let boards = Boards::from_experiment(experiment)?;
+        let json = answer_json("bulkhead.board/1", &boards).map_err(|error| error.to_string())?;
+        Ok(Answer { report: report(&boards), json })
+    },
     ..sweep::RUNS
 };
 
 /// The answer of `launcher board`, the benchmark of a value board with many readers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Boards {
     /// The version of bulkhead.
     pub version: String,
@@ -47,66 +51,69 @@ pub struct Boards {
     /// Whether the benchmark was ended before all cases were measured.
     pub interrupted: bool,
     /// The limits from which on a case gets a warning.
-    #[serde(default)]
     pub warn: BoardWarnings,
     /// The measured cases, in the order in which they were measured.
     pub cases: Vec<BoardCase>,
     /// Why `launcher doctor` called the machine unfit before the benchmark began; empty if it did
     /// not.
-    #[serde(default)]
     pub unfit: Vec<String>,
     /// Remarks, one line each.
     pub notes: Vec<String>,
 }
 
+/// What all cases of a board's benchmark share: among the figures of the experiment as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BoardPlan {
+    /// The limits from which on a case gets a warning.
+    pub warn: BoardWarnings,
+    /// Why `launcher doctor` called the machine unfit before the benchmark began.
+    pub unfit: Vec<String>,
+    /// Time of a case, in nanoseconds.
+    pub duration_ns: u64,
+    /// Seed of the times at which writes are due.
+    pub seed: u64,
+    /// The cores that were asked for, the writer's first; `None`: all.
+    pub cores: Option<Vec<u32>>,
+}
+
+/// The axes of a board's benchmark, the slowest one first.
+pub const AXES: [Axis; 7] =
+    [Axis::Mode, Axis::SizeBytes, Axis::Readers, Axis::Waiting, Axis::Isolation, Axis::On, Axis::Nodes];
+
 /// The settings of a row: what distinguishes the cases of a board's benchmark.
 const SETTINGS: [&str; 10] =
     ["mode", "readers", "size_bytes", "cells", "slots", "isolation", "waiting", "on", "nodes", "carrier"];
 
+impl BoardPlan {
+    /// Reads what all cases of an experiment share.
+    ///
+    /// # Errors
+    /// A figure of another type.
+    pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
+        experiment.figures.record().map_err(|error| error.to_string())
+    }
+}
+
 impl Boards {
     /// Reads the benchmark in the rows of an experiment.
+    ///
+    /// # Errors
+    /// A row whose settings or figures are not those of a case.
     pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
-        let mut boards: Self = experiment.answer_head()?;
+        let BoardPlan { warn, unfit, .. } = BoardPlan::from_experiment(experiment)?;
         let case = |row: &Row| row.figures.with_settings(&row.setting.settings).record();
         let cases: Result<_, _> = experiment.made().map(case).collect();
-        boards.cases = cases.map_err(|error| error.to_string())?;
-        Ok(boards)
-    }
-
-    /// Returns the benchmark as an experiment: a row for each case.
-    pub fn experiment(&self) -> Experiment {
-        let row = |(number, case): (usize, &BoardCase)| {
-            let mut figures = Figures::from_record(case);
-            let (name, settings) = (format!("case {number}"), figures.take_settings(&SETTINGS));
-            Row { setting: Setting { name, settings, ..Setting::default() }, figures, ..Row::default() }
-        };
-        Experiment {
-            state: if self.interrupted { ExperimentState::Interrupted } else { ExperimentState::Complete },
-            rows: self.cases.iter().enumerate().map(row).collect(),
-            ..Experiment::of_answer(Kind::Board, &Self { cases: Vec::new(), ..self.clone() })
-        }
-    }
-
-    /// Reads the benchmark in a folder.
-    ///
-    /// # Errors
-    /// The document is absent, damaged, of another version, or not a board's.
-    pub fn read(folder: &Path) -> Result<Self, DocumentError> {
-        Experiment::read_as(folder, Self::from_experiment)
-    }
-
-    /// Saves the benchmark into a folder as an experiment.
-    ///
-    /// # Errors
-    /// [`SaveError`]: a full disk or a folder without write permission.
-    pub fn save(&self, folder: &Path) -> Result<(), SaveError> {
-        self.experiment().save(folder)
-    }
-
-    /// Returns the report and the output of `--json`.
-    pub fn answer(&self) -> Result<Answer, String> {
-        let json = answer_json("bulkhead.board/1", self).map_err(|error| error.to_string())?;
-        Ok(Answer { report: report(self), json })
+        Ok(Self {
+            version: experiment.version.clone(),
+            started: experiment.started.clone(),
+            machine: experiment.machine.clone(),
+            interrupted: experiment.state != ExperimentState::Complete,
+            warn,
+            cases: cases.map_err(|error| error.to_string())?,
+            unfit,
+            notes: experiment.notes.clone(),
+        })
     }
 }
 
@@ -290,6 +297,13 @@ impl Boards {
 }
 
 impl BoardCase {
+    /// Returns the case as figures of its row.
+    pub fn figures(&self) -> Figures {
+        let mut figures = Figures::from_record(self);
+        let _ = figures.take_settings(&SETTINGS);
+        figures
+    }
+
     /// Returns the share of the written versions that readers missed; `None` without readers.
     pub fn missed_share(&self) -> Option<f64> {
         let written = self.writer.writes.saturating_mul(self.readers);

@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn headline_names_what_readers_missed() {
-        let mut boards: Boards = fixture("before/board.json");
+        let mut boards = Boards::from_experiment(&fixture("saved/board.json")).unwrap();
         boards.cases.truncate(1);
         let case = &mut boards.cases[0];
         (case.mode, case.readers, case.writer.writes) = ("stress".into(), 2, 1_000);

@@ -61,7 +61,7 @@ mod tests {
     use crate::fixture;
 
     fn boards() -> Boards {
-        let mut boards: Boards = fixture("before/board.json");
+        let mut boards = Boards::from_experiment(&fixture("saved/board.json")).unwrap();
         boards.cases.truncate(1);
         let case = &mut boards.cases[0];
         let figures = Distribution {

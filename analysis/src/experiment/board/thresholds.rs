@@ -140,7 +140,7 @@ mod tests {
     use crate::fixture;
 
     fn case() -> BoardCase {
-        let mut case = fixture::<Boards>("before/board.json").cases.remove(0);
+        let mut case = Boards::from_experiment(&fixture("saved/board.json")).unwrap().cases.remove(0);
         (case.writer.write.p50_ns, case.writer.write.p99_ns) = (Some(1_999), Some(59_999));
         (case.all.read_p95_ns, case.all.read.p99_ns) = (Some(4_999), Some(1_000_000));
         (case.writer.writes_per_s, case.all.reads_per_s) = (60_000.0, 700_000.0);

@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn plot_has_the_lines_that_have_points() {
-        let mut case = fixture::<Boards>("before/board.json").cases.remove(0);
+        let mut case = Boards::from_experiment(&fixture("saved/board.json")).unwrap().cases.remove(0);
         case.timeline.clear();
         assert!(draw(&case, 0).is_none());
         let slice = |number: u64| BoardSlice {

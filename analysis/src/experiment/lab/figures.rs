@@ -22,7 +22,7 @@ pub type Measured<'a> = (&'a LabCell, CellFigures);
 pub fn measured(lab: &Lab) -> Vec<Measured<'_>> {
     lab.cells
         .iter()
-        .filter_map(|cell| Some((cell, CellFigures::from_cell(cell, lab.events_of(cell))?)))
+        .filter_map(|cell| Some((cell, CellFigures::from_cell(cell, lab.plan.events_of(cell))?)))
         .collect()
 }
 
@@ -130,7 +130,7 @@ impl CellSummary {
     fn new(lab: &Lab, cell: &LabCell, figures: &CellFigures) -> Self {
         let runs = cell.valid_runs().count();
         let total: f64 = cell.valid_runs().map(|run| run.run_ns as f64).sum();
-        let events = lab.events_of(cell);
+        let events = lab.plan.events_of(cell);
         Self {
             cell: cell.name(),
             technique: cell.technique,

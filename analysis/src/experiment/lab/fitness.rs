@@ -13,8 +13,8 @@ impl Lab {
         let ends = |cell: &LabCell| usize::from(cell.producers) + usize::from(cell.consumers);
         let most = self.cells.iter().map(ends).max().unwrap_or(0);
         // A cell with fewer ends uses the first cores only.
-        let cores = &self.cores[..self.cores.len().min(most)];
-        let mut fitness = Fitness::from_machine(&self.machine, cores, most, &self.unfit);
+        let cores = &self.plan.cores[..self.plan.cores.len().min(most)];
+        let mut fitness = Fitness::from_machine(&self.machine, cores, most, &self.plan.unfit);
         fitness.reasons.extend(self.preempted());
         fitness.reasons.extend(self.starved());
         let (done, all) = self.progress();
@@ -49,7 +49,7 @@ impl Lab {
     /// The cell whose busy consumers had the least of their cores. A busy end that waits is not
     /// idle.
     fn starved(&self) -> Option<String> {
-        let sleeps = |cell: &&LabCell| cell.consumer == Speed::Slow && self.slow.starts_with("sleep");
+        let sleeps = |cell: &&LabCell| cell.consumer == Speed::Slow && self.plan.slow.starts_with("sleep");
         let busy = self.cells.iter().filter(|cell| cell.wait == Wait::Busy && cell.consumers > 0);
         let share = |cell: &LabCell| {
             let all = cell.valid_runs().map(|run| run.run_ns).fold(0, u64::saturating_add);
@@ -72,8 +72,8 @@ mod tests {
 
     /// The golden lab with a core for each end, and one run whose consumers did this.
     fn lab(change: impl Fn(&mut LabRun)) -> Lab {
-        let mut lab: Lab = fixture("before/lab.json");
-        (lab.cores, lab.unfit, lab.runs) = (vec![0, 2, 1], Vec::new(), 1);
+        let mut lab = Lab::from_experiment(&fixture("saved/lab.json")).unwrap();
+        (lab.plan.cores, lab.plan.unfit, lab.plan.runs) = (vec![0, 2, 1], Vec::new(), 1);
         lab.machine.smt_siblings.clear();
         for cell in &mut lab.cells {
             cell.made.truncate(1);
@@ -89,8 +89,9 @@ mod tests {
     fn loaded_machine_is_not_fit() {
         assert_eq!(lab(|_| {}).fitness().reasons, [""; 0]);
         let loaded = "doctor: load: 14.0 in the last minute, on 2 CPUs";
-        let told = Lab { unfit: vec![loaded.into()], ..lab(|_| {}) }.fitness();
-        assert_eq!(told.reasons, [loaded], "what doctor calls unfit");
+        let mut told = lab(|_| {});
+        told.plan.unfit = vec![loaded.into()];
+        assert_eq!(told.fitness().reasons, [loaded], "what doctor calls unfit");
         // Spinners that began a moment ago are in no load average: the runs show them.
         let starved = lab(|run| run.consumer.cpu_ns = run.run_ns / 3).fitness().sentence();
         assert!(

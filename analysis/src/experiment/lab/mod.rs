@@ -10,25 +10,28 @@ mod tables;
 
 pub use report::report;
 
-use super::order::ordered_rows;
-use super::{Answer, Experiment, ExperimentState, Figures, Kind, KindEntry, Row, Setting, sweep};
+use super::{Answer, Axis, Experiment, Figures, KindEntry, RowKind, Setting, sweep};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use protocol::plan::{Isolation, Technique};
-use record::document::{Document, DocumentError, SaveError, answer_json};
+use record::document::answer_json;
 use record::fitness::Fitness;
 use record::machine::Machine;
 use record::numbers::counted;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use system::named_enum;
 
 /// The entry of `launcher lab`.
 pub const KIND: KindEntry = KindEntry {
     title: "Which queue, which way of waiting",
-    makes_runs: false,
+    rows: RowKind::QueueRun,
+    is_complete: |row| {
+        row.figures
+            .part::<Vec<String>>("problems")
+            .is_ok_and(|found| found.is_none_or(|found| found.is_empty()))
+    },
     summary: |experiment| {
         let cells = counted(experiment.settings().len() as u64, "cell");
         format!("lab of {cells}, {} each", counted(experiment.repeats.into(), "run"))
@@ -37,9 +40,40 @@ pub const KIND: KindEntry = KindEntry {
         Lab::from_experiment(experiment).map_or_else(|why| Fitness::new(vec![why]), |lab| lab.fitness())
     },
     check: |experiment| Lab::from_experiment(experiment).map(drop),
-    answer: |experiment, _| Lab::from_experiment(experiment)?.answer(),
+    answer: |experiment, _| {
+        let lab = Lab::from_experiment(experiment)?;
+        let document = LabDocument { lab: &lab, figures: figures::summaries(&lab) };
+        let json = answer_json("bulkhead.lab/2", &document).map_err(|error| error.to_string())?;
+        Ok(Answer { report: report(&lab), json })
+    },
     ..sweep::RUNS
 };
+
+/// The axes of a lab, the slowest one first.
+pub const AXES: [Axis; 7] = [
+    Axis::Technique,
+    Axis::Isolation,
+    Axis::Producers,
+    Axis::Consumers,
+    Axis::Producer,
+    Axis::Consumer,
+    Axis::Wait,
+];
+
+/// The settings of a row: what distinguishes the cells of a lab.
+const SETTINGS: [&str; 11] = [
+    "technique",
+    "isolation",
+    "producers",
+    "consumers",
+    "producer",
+    "consumer",
+    "wait",
+    "events",
+    "runs",
+    "slots",
+    "capacity",
+];
 
 named_enum! {
     /// How an end of a queue waits: a consumer that finds it empty, a producer that finds it full.
@@ -66,7 +100,7 @@ named_enum! {
 }
 
 /// The answer of `launcher lab`, the queue benchmark: each combination of settings and its runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lab {
     /// bulkhead's version.
     pub version: String,
@@ -74,6 +108,18 @@ pub struct Lab {
     pub started: String,
     /// The machine that was measured.
     pub machine: Machine,
+    /// What all cells share.
+    #[serde(flatten)]
+    pub plan: LabPlan,
+    /// Remarks, one line each.
+    pub notes: Vec<String>,
+    /// The cells that are measured against each other.
+    pub cells: Vec<LabCell>,
+}
+
+/// What all cells of a lab share: among the figures of the experiment as a whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LabPlan {
     /// Events of a run, of all producers together.
     pub events: u64,
     /// Runs of each cell that has no other number of its own.
@@ -103,10 +149,6 @@ pub struct Lab {
     /// Why `launcher doctor` called the machine unfit before the lab began; empty if it did not.
     #[serde(default)]
     pub unfit: Vec<String>,
-    /// Remarks, one line each.
-    pub notes: Vec<String>,
-    /// The cells that are measured against each other.
-    pub cells: Vec<LabCell>,
 }
 
 /// The duration of `sleep(1 ms)` on this machine: medians in nanoseconds.
@@ -266,7 +308,34 @@ impl LabLatency {
     }
 }
 
+impl LabRun {
+    /// Adds the latencies, packed.
+    pub fn pack_latencies(&mut self, latencies: &Histogram<u64>) -> Result<(), String> {
+        let mut packed = Vec::new();
+        if !latencies.is_empty() {
+            let packing = V2DeflateSerializer::new().serialize(latencies, &mut packed);
+            packing.map_err(|error| format!("{error:?}"))?;
+        }
+        self.histogram = STANDARD.encode(packed);
+        Ok(())
+    }
+}
+
 impl LabCell {
+    /// Reads the cell of a row, without runs.
+    ///
+    /// # Errors
+    /// A setting that is missing, or that cannot be read.
+    pub fn from_setting(setting: &Setting) -> Result<Self, String> {
+        let cell = Figures::default().with_settings(&setting.settings).record();
+        cell.map_err(|error| format!("{}: {error}", setting.name))
+    }
+
+    /// Returns the cell as the setting of its rows.
+    pub fn setting(&self) -> Setting {
+        Setting::from_texts(self.name(), Figures::from_record(self).take_settings(&SETTINGS), &AXES)
+    }
+
     /// Returns the latencies of all valid runs of this combination of settings.
     pub fn latencies(&self) -> Result<Histogram<u64>, String> {
         let mut all = histogram();
@@ -279,28 +348,9 @@ impl LabCell {
         Ok(all)
     }
 
-    /// Adds a run with its latencies, in place of a failed one.
-    pub fn add_run(&mut self, mut run: LabRun, latencies: &Histogram<u64>) -> Result<(), String> {
-        let mut packed = Vec::new();
-        if !latencies.is_empty() {
-            let packing = V2DeflateSerializer::new().serialize(latencies, &mut packed);
-            packing.map_err(|error| format!("{error:?}"))?;
-        }
-        run.histogram = STANDARD.encode(packed);
-        self.made.retain(|made| made.number != run.number);
-        self.made.push(run);
-        self.made.sort_by_key(|run| run.number);
-        Ok(())
-    }
-
     /// Returns the runs in which every check passed.
     pub fn valid_runs(&self) -> impl Iterator<Item = &LabRun> + Clone {
         self.made.iter().filter(|run| run.problems.is_empty())
-    }
-
-    /// Returns `true` if the run with this number was made and passed every check.
-    pub fn has_valid_run(&self, number: u32) -> bool {
-        self.valid_runs().any(|run| run.number == number)
     }
 
     /// Returns the speeds of producer and consumer: `fast→slow`.
@@ -327,11 +377,13 @@ impl LabCell {
     }
 }
 
-impl Lab {
-    /// Returns the number of finished runs, and that of all planned ones.
-    pub fn progress(&self) -> (usize, usize) {
-        let planned = self.cells.iter().map(|cell| self.runs_of(cell) as usize);
-        (self.cells.iter().map(|cell| cell.valid_runs().count()).sum(), planned.sum())
+impl LabPlan {
+    /// Reads what all cells of an experiment share.
+    ///
+    /// # Errors
+    /// A figure that is missing, or of another type.
+    pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
+        experiment.figures.record().map_err(|error| error.to_string())
     }
 
     /// Returns the number of events in a run of a cell.
@@ -359,106 +411,49 @@ impl Lab {
         };
         waits && self.slow.starts_with("sleep:") && matches!(cell.wait, Wait::Poll | Wait::Park)
     }
-
-    /// Returns the greatest number of runs that were made side by side.
-    pub fn side_by_side(&self) -> u32 {
-        self.cells.iter().flat_map(LabCell::valid_runs).map(|run| run.side_by_side).max().unwrap_or(0)
-    }
 }
-
-/// The settings of a row: what distinguishes the cells of a lab.
-const SETTINGS: [&str; 11] = [
-    "technique",
-    "isolation",
-    "producers",
-    "consumers",
-    "producer",
-    "consumer",
-    "wait",
-    "events",
-    "runs",
-    "slots",
-    "capacity",
-];
 
 impl Lab {
     /// Reads the lab in the rows of an experiment.
+    ///
+    /// # Errors
+    /// A row whose settings or figures are not those of a lab.
     pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
-        let mut lab: Self = experiment.answer_head()?;
-        for setting in experiment.settings() {
-            let name = |error| format!("{}: {error}", setting.name);
+        let cell = |setting: Setting| -> Result<LabCell, String> {
             let rows = experiment.made().filter(|row| row.setting.name == setting.name);
-            let cell = Figures::default().with_settings(&setting.settings).record::<LabCell>();
-            let mut cell = cell.map_err(name)?;
-            let made: Result<_, _> = rows.map(|row| row.figures.record()).collect();
-            cell.made = made.map_err(name)?;
-            lab.cells.push(cell);
-        }
+            let made: Result<Vec<LabRun>, _> = rows.map(|row| row.figures.record()).collect();
+            let mut made = made.map_err(|error| format!("{}: {error}", setting.name))?;
+            made.sort_by_key(|run| run.number);
+            Ok(LabCell { made, ..LabCell::from_setting(&setting)? })
+        };
+        let lab = Self {
+            version: experiment.version.clone(),
+            started: experiment.started.clone(),
+            machine: experiment.machine.clone(),
+            plan: LabPlan::from_experiment(experiment)?,
+            notes: experiment.notes.clone(),
+            cells: experiment.settings().into_iter().map(cell).collect::<Result<_, _>>()?,
+        };
         lab.check()?;
         Ok(lab)
     }
 
-    /// Returns the lab as an experiment: a row for each run.
-    pub fn experiment(&self) -> Experiment {
-        let setting = |cell: &LabCell| {
-            let mut settings = Figures::from_record(&LabCell { made: Vec::new(), ..cell.clone() });
-            let settings = settings.take_settings(&SETTINGS);
-            Setting { name: cell.name(), settings, ..Setting::default() }
-        };
-        let mut experiment = Experiment {
-            repeats: self.runs,
-            asked_repeats: self.runs,
-            seed: self.seed,
-            weaker_sandbox: self.weaker_sandbox,
-            ..Experiment::of_answer(Kind::Lab, &Self { cells: Vec::new(), ..self.clone() })
-        };
-        experiment.rows =
-            ordered_rows(&self.cells.iter().map(setting).collect::<Vec<_>>(), 0..self.max_runs(), self.seed);
-        let cell_of = |row: &Row| self.cells.iter().find(|cell| cell.name() == row.setting.name);
-        experiment.rows.retain(|row| cell_of(row).is_some_and(|cell| row.repeat < self.runs_of(cell)));
-        for row in &mut experiment.rows {
-            let cell = cell_of(row);
-            let run = cell.and_then(|cell| cell.made.iter().find(|run| run.number == row.repeat));
-            row.figures = run.map(Figures::from_record).unwrap_or_default();
-        }
-        let (done, all) = self.progress();
-        experiment.state = if done == all { ExperimentState::Complete } else { ExperimentState::Interrupted };
-        experiment
+    /// Returns the number of finished runs, and that of all planned ones.
+    pub fn progress(&self) -> (usize, usize) {
+        let planned = self.cells.iter().map(|cell| self.plan.runs_of(cell) as usize);
+        (self.cells.iter().map(|cell| cell.valid_runs().count()).sum(), planned.sum())
     }
 
-    /// Reads the lab in a folder.
-    ///
-    /// # Errors
-    /// The document is absent, damaged, of another version, or not a lab's.
-    pub fn read(folder: &Path) -> Result<Self, DocumentError> {
-        Experiment::read_as(folder, Self::from_experiment)
-    }
-
-    /// Saves the lab into a folder as an experiment.
-    ///
-    /// # Errors
-    /// [`SaveError`]: a full disk or a folder without write permission.
-    pub fn save(&self, folder: &Path) -> Result<(), SaveError> {
-        self.experiment().save(folder)
-    }
-
-    /// Returns the report and the output of `--json`.
-    pub fn answer(&self) -> Result<Answer, String> {
-        let document = LabDocument { lab: self, figures: figures::summaries(self) };
-        let json = answer_json("bulkhead.lab/2", &document).map_err(|error| error.to_string())?;
-        Ok(Answer { report: report(self), json })
-    }
-
-    /// Returns the greatest number of runs of a cell.
-    pub fn max_runs(&self) -> u32 {
-        self.cells.iter().map(|cell| self.runs_of(cell)).max().unwrap_or(self.runs)
+    /// Returns the greatest number of runs that were made side by side.
+    pub fn side_by_side(&self) -> u32 {
+        self.cells.iter().flat_map(LabCell::valid_runs).map(|run| run.side_by_side).max().unwrap_or(0)
     }
 
     fn check(&self) -> Result<(), String> {
         for cell in &self.cells {
             let name = cell.name();
             cell.latencies().map_err(|why| format!("{name}: histogram: {why}"))?;
-            let runs = self.runs_of(cell);
+            let runs = self.plan.runs_of(cell);
             if let Some(run) = cell.made.iter().find(|run| run.number >= runs) {
                 return Err(format!("{name}: run {} of {runs}", run.number));
             }
@@ -466,7 +461,8 @@ impl Lab {
                 return Err(format!("{name}: no producer"));
             }
         }
-        if self.capacity.is_power_of_two() { Ok(()) } else { Err(format!("capacity {}", self.capacity)) }
+        let capacity = self.plan.capacity;
+        if capacity.is_power_of_two() { Ok(()) } else { Err(format!("capacity {capacity}")) }
     }
 }
 
@@ -486,25 +482,21 @@ mod tests {
 
     #[test]
     fn the_latencies_of_runs_add_up() {
-        let golden: Lab = crate::fixture("before/lab.json");
-        let mut cell = LabCell { made: Vec::new(), ..golden.cells[0].clone() };
-        let run = |number, problems: &[&str]| LabRun {
-            number,
-            problems: problems.iter().map(|text| (*text).to_owned()).collect(),
-            ..golden.cells[0].made[0].clone()
+        let golden = Lab::from_experiment(&crate::fixture("saved/lab.json")).unwrap();
+        let run = |number, problems: &[&str], latencies: &Histogram<u64>| {
+            let problems = problems.iter().map(|text| (*text).to_owned()).collect();
+            let mut run = LabRun { number, problems, ..golden.cells[0].made[0].clone() };
+            run.pack_latencies(latencies).unwrap();
+            run
         };
-        let mut one = histogram();
+        let (mut one, mut far) = (histogram(), histogram());
         one.record(700).unwrap();
-        cell.add_run(run(1, &[]), &one).unwrap();
-        cell.add_run(run(0, &["lost"]), &one).unwrap();
-        assert_eq!(cell.latencies().unwrap().len(), 1, "not those of the one that failed");
-        assert_eq!(cell.made.iter().map(|run| run.number).collect::<Vec<_>>(), [0, 1]);
-        assert!(cell.has_valid_run(1) && !cell.has_valid_run(0), "the failed run is made again");
-        let mut far = histogram();
         far.record(700_000_000).unwrap();
-        cell.add_run(run(0, &[]), &far).unwrap();
-        assert_eq!(cell.latencies().unwrap().len(), 2, "also far above the first run's values");
-        cell.made[0].histogram = "AAAA".into();
-        assert!(cell.latencies().is_err());
+        let with = |made| LabCell { made, ..golden.cells[0].clone() }.latencies();
+        let failed = with(vec![run(0, &["lost"], &one), run(1, &[], &one)]);
+        assert_eq!(failed.unwrap().len(), 1, "not those of the one that failed");
+        let both = with(vec![run(0, &[], &far), run(1, &[], &one)]);
+        assert_eq!(both.unwrap().len(), 2, "also far above the first run's values");
+        assert!(with(vec![LabRun { histogram: "AAAA".into(), ..run(0, &[], &far) }]).is_err());
     }
 }

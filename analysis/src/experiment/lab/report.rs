@@ -70,19 +70,19 @@ pub fn report(lab: &Lab) -> ExperimentReport {
 }
 
 fn condition_line(lab: &Lab) -> String {
-    let slack = duration(lab.slack_ns);
+    let slack = duration(lab.plan.slack_ns);
     format!(
         "measured {}: {} a run, {} of each cell in turn, {} slots, slow is {} ± {}%, poll sleeps {}, timer slack {slack}, \
          seed {}, clock read {}",
         lab.started,
-        counted(lab.events, "event"),
-        counted(lab.runs.into(), "run"),
-        lab.capacity,
-        lab.slow,
-        plain(lab.jitter * 100.0),
-        duration(lab.poll_ns),
-        lab.seed,
-        duration(lab.clock_read_ns as u64)
+        counted(lab.plan.events, "event"),
+        counted(lab.plan.runs.into(), "run"),
+        lab.plan.capacity,
+        lab.plan.slow,
+        plain(lab.plan.jitter * 100.0),
+        duration(lab.plan.poll_ns),
+        lab.plan.seed,
+        duration(lab.plan.clock_read_ns as u64)
     )
 }
 
@@ -131,7 +131,7 @@ fn best(
 
 fn notes(lab: &Lab) -> Vec<String> {
     let mut notes = lab.notes.clone();
-    if let Some(sleep) = lab.sleep {
+    if let Some(sleep) = lab.plan.sleep {
         notes.push(format!(
             "a sleep of 1 ms takes {} here with the usual timer slack of 50 µs, {} with one of 1 ns; in the seed benchmark 1.09 ms. \
              What is above 1 ms is the timer's and no queue's",
@@ -154,21 +154,21 @@ fn notes(lab: &Lab) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{LabLatency, LabRun, histogram};
+    use super::super::{LabLatency, LabRun};
     use super::*;
     use crate::fixture;
 
     /// The golden lab, busy and parked, with a run for each of these p50.
     fn lab(busy: &[u64], park: &[u64]) -> Lab {
-        let mut lab: Lab = fixture("before/lab.json");
-        lab.runs = busy.len() as u32;
+        let mut lab = Lab::from_experiment(&fixture("saved/lab.json")).unwrap();
+        lab.plan.runs = busy.len() as u32;
         for (cell, p50) in lab.cells.iter_mut().zip([busy, park]) {
             let run = LabRun { problems: Vec::new(), ..cell.made[0].clone() };
             cell.made.clear();
             for (number, ns) in (0..).zip(p50) {
                 let latency = run.latency.map(|known| LabLatency { p50_ns: Some(*ns), ..known });
                 let run = LabRun { number, latency, ..run.clone() };
-                cell.add_run(run, &histogram()).unwrap();
+                cell.made.push(run);
             }
         }
         lab

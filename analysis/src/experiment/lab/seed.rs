@@ -129,7 +129,7 @@ pub fn delivery_table(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
 
 /// Describes the sizes of cells that are not those of the lab, and which runs were side by side.
 fn sizes(lab: &Lab, measured: &[Measured<'_>]) -> Vec<String> {
-    let size = |(cell, _): &Measured<'_>| (lab.events_of(cell), lab.runs_of(cell));
+    let size = |(cell, _): &Measured<'_>| (lab.plan.events_of(cell), lab.plan.runs_of(cell));
     let mut sizes: Vec<(u64, u32)> = measured.iter().map(size).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -150,12 +150,12 @@ fn sizes(lab: &Lab, measured: &[Measured<'_>]) -> Vec<String> {
 
 /// Splits a run with a slow end into its slowness, the timer's lateness, and the queue's rest.
 fn shares_of_a_slow_run(lab: &Lab, measured: &[Measured<'_>]) -> Option<String> {
-    let (kind, time) = lab.slow.split_once(':')?;
+    let (kind, time) = lab.plan.slow.split_once(':')?;
     let asked = time.parse::<record::units::Nanos>().ok()?.0 as f64;
     let (cell, figures) = measured.iter().find(|(cell, _)| {
         (cell.producer, cell.consumer, cell.producers, cell.consumers) == (Speed::Slow, Speed::Fast, 1, 1)
     })?;
-    let each = figures.run.median / lab.events_of(cell) as f64;
+    let each = figures.run.median / lab.plan.events_of(cell) as f64;
     if kind == "work" {
         return Some(format!(
             "{}: {} an event, of which {} are the work that was asked for",
@@ -164,8 +164,8 @@ fn shares_of_a_slow_run(lab: &Lab, measured: &[Measured<'_>]) -> Option<String> 
             duration(asked as u64)
         ));
     }
-    let sleep = lab.sleep?;
-    let took = if lab.slack_ns >= 50_000 { sleep.default_ns } else { sleep.precise_ns } as f64;
+    let sleep = lab.plan.sleep?;
+    let took = if lab.plan.slack_ns >= 50_000 { sleep.default_ns } else { sleep.precise_ns } as f64;
     let late = (took - 1e6).max(0.0);
     let rest = each - asked - late;
     Some(format!(

@@ -108,7 +108,7 @@ pub fn full_table(lab: &Lab, measured: &[Measured<'_>]) -> Grid {
         ("speeds", &LabCell::speeds),
         ("wait", &|cell| cell.wait.to_string()),
         ("capacity", &|cell| cell.capacity.map_or_else(|| "–".into(), count)),
-        ("events", &|cell| count(lab.events_of(cell))),
+        ("events", &|cell| count(lab.plan.events_of(cell))),
         ("side by side", &|cell| side_by_side(cell).to_string()),
         ("runs", &|cell| cell.valid_runs().count().to_string()),
         ("run", &|cell| text(cell, &|figures| run_unit.format(figures.run.median))),

@@ -10,17 +10,17 @@ pub use index::{SurveyIndex, survey_index};
 pub use report::report;
 
 use super::{
-    Answer, Comparisons, Containments, Disturbances, Experiment, ExperimentState, Figures, IsolationCosts,
-    Kind, KindEntry, Row, Setting, sweep,
+    Answer, Axis, Comparisons, Containments, Disturbances, Experiment, ExperimentState, Figures,
+    IsolationCosts, KindEntry, Row, RowKind, Setting, sweep,
 };
 use crate::stats::Spread;
-use record::document::{Document, DocumentError, SaveError};
+use record::document::{Document, DocumentError};
 use record::fitness::Fitness;
 use record::machine::Machine;
 use record::machine_check::MachineCheck;
 use record::numbers::counted;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::path::Path;
 use system::named_enum;
 
@@ -48,7 +48,7 @@ named_enum! {
 pub const KIND: KindEntry = KindEntry {
     title: "Survey",
     keeps_failures: true,
-    makes_runs: false,
+    rows: RowKind::SurveyPart,
     summary: |experiment| {
         let minutes = experiment.figures.part::<u64>("minutes").ok().flatten().unwrap_or(0);
         let is_complete = experiment.state == ExperimentState::Complete;
@@ -187,58 +187,27 @@ impl Survey {
 
 impl Survey {
     /// Reads the survey in the rows of an experiment.
+    ///
+    /// # Errors
+    /// A row whose settings or figures are not those of a survey.
     pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
-        let mut survey: Self = experiment.answer_head()?;
-        survey.parts = records(experiment, "part")?;
-        survey.recovery = records(experiment, "recovery")?;
-        if let Some(matrix) = &mut survey.cores {
-            matrix.pairs = records(experiment, "cores")?;
-        }
-        if let Some(containment) = &mut survey.containment {
-            containment.rows = records(experiment, "containment")?;
-        }
-        if let Some(disturbance) = &mut survey.disturbance {
-            disturbance.rows = records(experiment, "disturbance")?;
-        }
-        if let Some(isolation_costs) = &mut survey.isolation_costs {
-            isolation_costs.rows = records(experiment, "bill")?;
-        }
-        for (compared, name) in [(&mut survey.journal, "journal"), (&mut survey.queue, "queue")] {
-            if let Some(compared) = compared {
-                compared.comparisons = records(experiment, name)?;
+        let mut all = experiment.figures.clone();
+        all.insert("version", &experiment.version);
+        all.insert("started", &experiment.started);
+        all.insert("machine", &experiment.machine);
+        all.insert("complete", &(experiment.state == ExperimentState::Complete));
+        all.insert("parts", &records(experiment, PART));
+        for part in SurveyPart::ALL {
+            let (list, _) = part.rows();
+            if list.is_empty() {
+                all.insert(part.name(), &records(experiment, part.name()));
+            } else if all.has(part.name()) {
+                all.insert(&format!("{part}.{list}"), &records(experiment, part.name()));
             }
         }
+        let survey: Self = all.record().map_err(|error| error.to_string())?;
         survey.check()?;
         Ok(survey)
-    }
-
-    /// Returns the survey as an experiment: a row for each figure that a part found.
-    pub fn experiment(&self) -> Experiment {
-        let mut head = self.clone();
-        let mut rows = rows_of("part", &["part"], std::mem::take(&mut head.parts));
-        rows.extend(rows_of("recovery", &["role"], std::mem::take(&mut head.recovery)));
-        if let Some(matrix) = &mut head.cores {
-            rows.extend(rows_of("cores", &["a", "b"], std::mem::take(&mut matrix.pairs)));
-        }
-        if let Some(containment) = &mut head.containment {
-            let settings = ["isolation", "technique", "fault"];
-            rows.extend(rows_of("containment", &settings, std::mem::take(&mut containment.rows)));
-        }
-        if let Some(disturbance) = &mut head.disturbance {
-            let settings = ["isolation", "technique", "fault"];
-            rows.extend(rows_of("disturbance", &settings, std::mem::take(&mut disturbance.rows)));
-        }
-        if let Some(isolation_costs) = &mut head.isolation_costs {
-            let settings = ["isolation", "technique", "variant"];
-            rows.extend(rows_of("bill", &settings, std::mem::take(&mut isolation_costs.rows)));
-        }
-        for (compared, name) in [(&mut head.journal, "journal"), (&mut head.queue, "queue")] {
-            if let Some(compared) = compared {
-                rows.extend(rows_of(name, &["a", "b"], std::mem::take(&mut compared.comparisons)));
-            }
-        }
-        let state = if self.complete { ExperimentState::Complete } else { ExperimentState::Interrupted };
-        Experiment { state, rows, ..Experiment::of_answer(Kind::Survey, &head) }
     }
 
     /// Reads the survey in a folder.
@@ -247,14 +216,6 @@ impl Survey {
     /// The document is absent, damaged, of another version, or not a survey's.
     pub fn read(folder: &Path) -> Result<Self, DocumentError> {
         Experiment::read_as(folder, Self::from_experiment)
-    }
-
-    /// Saves the survey into a folder as an experiment.
-    ///
-    /// # Errors
-    /// [`SaveError`]: a full disk or a folder without write permission.
-    pub fn save(&self, folder: &Path) -> Result<(), SaveError> {
-        self.experiment().save(folder)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -271,28 +232,56 @@ impl Survey {
 
 /// The setting that names the part to which a row belongs.
 const OF: &str = "of";
+/// The name of the rows that tell how the parts went.
+const PART: &str = "part";
 
-/// Returns a row for each record of a part, with some of its fields as settings.
-fn rows_of<T: Serialize>(of: &str, settings: &[&str], records: Vec<T>) -> Vec<Row> {
-    let row = |(number, record): (usize, T)| {
-        let mut figures = Figures::from_record(&record);
-        let mut settings = figures.take_settings(settings);
-        settings.insert(OF.to_owned(), of.to_owned());
-        let setting = Setting { name: format!("{of} {number}"), settings, ..Setting::default() };
-        Row { setting, figures, ..Row::default() }
-    };
-    records.into_iter().enumerate().map(row).collect()
+impl SurveyPart {
+    /// Returns the setting of the row that tells how the part went.
+    pub fn setting(self) -> Setting {
+        let settings = [(OF, PART), (PART, self.name())].map(|(key, text)| (key.to_owned(), text.to_owned()));
+        Setting::from_texts(format!("{PART} {}", self as usize), settings.into(), &[Axis::Part])
+    }
+
+    /// Returns the list in the part's answer whose records are rows, and those of their fields that
+    /// are settings. An answer that is a list has no name for it.
+    const fn rows(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Cores => ("pairs", &["a", "b"]),
+            Self::Recovery => ("", &["role"]),
+            Self::Containment | Self::Disturbance => ("rows", &["isolation", "technique", "fault"]),
+            Self::Journal | Self::Queue => ("comparisons", &["a", "b"]),
+            Self::Bill => ("rows", &["isolation", "technique", "variant"]),
+        }
+    }
+
+    /// Returns the rows of what the part found, and adds the rest of it to the figures of its
+    /// survey.
+    pub fn found_rows(self, found: &impl Serialize, figures: &mut Figures) -> Vec<Row> {
+        let (list, settings) = self.rows();
+        let name = if list.is_empty() { self.name().to_owned() } else { format!("{self}.{list}") };
+        figures.insert(self.name(), found);
+        let records: Vec<Value> = figures.part(&name).ok().flatten().unwrap_or_default();
+        figures.insert(&name, &Vec::<Value>::new());
+        let row = |(number, record): (usize, &Value)| {
+            let mut figures = Figures::from_record(record);
+            let mut settings = figures.take_settings(settings);
+            settings.insert(OF.to_owned(), self.name().to_owned());
+            let setting = Setting { name: format!("{self} {number}"), settings, ..Setting::default() };
+            Row { setting, figures, ..Row::default() }
+        };
+        records.iter().enumerate().map(row).collect()
+    }
 }
 
 /// Reads the records of a part.
-fn records<T: DeserializeOwned>(experiment: &Experiment, of: &str) -> Result<Vec<T>, String> {
+fn records(experiment: &Experiment, of: &str) -> Vec<Value> {
     let rows = experiment.made().filter(|row| row.setting.settings.get(OF).is_some_and(|name| name == of));
     let record = |row: &Row| {
         let mut settings = row.setting.settings.clone();
         settings.remove(OF);
-        row.figures.with_settings(&settings).record()
+        row.figures.with_settings(&settings).record().ok()
     };
-    rows.map(record).collect::<Result<_, _>>().map_err(|error| format!("{of}: {error}"))
+    rows.filter_map(record).collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ pub use report::{condition_line, conditions, notes, report};
 pub(super) use report::{point_sections, report_frame};
 
 use super::runs::{self, ExperimentRuns};
-use super::{Answer, Experiment, KindEntry};
+use super::{Answer, Experiment, KindEntry, RowKind};
 use picture::sweep_picture;
 use std::path::Path;
 
@@ -20,7 +20,8 @@ use std::path::Path;
 pub(super) const RUNS: KindEntry = KindEntry {
     title: "Sweep",
     keeps_failures: false,
-    makes_runs: true,
+    rows: RowKind::Run,
+    is_complete: |row| row.outline().is_some_and(|run| run.complete),
     has_pairs: false,
     has_verdicts: false,
     has_sides: false,

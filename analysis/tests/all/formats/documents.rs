@@ -1,7 +1,7 @@
 //! The JSON documents: each has a golden file with every key of its current version. Other
 //! versions, other documents, truncated and damaged files are refused with an explanation.
 
-use super::{before, golden, golden_file};
+use super::{golden, golden_file, saved_experiment};
 use analysis::experiment::{Boards, Experiment, Lab};
 use analysis::stats::RunOutline;
 use record::document::{Document, DocumentError, DocumentFault};
@@ -166,14 +166,13 @@ fn experiment_document_keeps_its_format() {
 
 #[test]
 fn lab_tables_fit_terminal_and_match_document() {
-    let mut lab: Lab = before("lab.json");
-    for cell in &mut lab.cells {
+    let lab = || Lab::from_experiment(&saved_experiment("lab")).unwrap();
+    let mut wide = lab();
+    for cell in &mut wide.cells {
         cell.technique = protocol::plan::Technique::from_name("crossbeam-array-queue").unwrap();
         (cell.producers, cell.consumers) = (64, 64);
     }
-    let said = [&lab, &before("lab.json")]
-        .map(|lab| analysis::experiment::lab::report(lab).terminal(false))
-        .concat();
+    let said = [&wide, &lab()].map(|lab| analysis::experiment::lab::report(lab).terminal(false)).concat();
     assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
     // Times of valid runs only; CPU of 10,000 events; context switches of both ends per thousand,
     // and wake-ups per event.
@@ -190,12 +189,13 @@ fn lab_tables_fit_terminal_and_match_document() {
     ] {
         assert!(said.contains(word), "{word}: {said}");
     }
-    assert_eq!(lab.progress(), (2, 4), "the runs that failed are to be made again");
+    assert_eq!(wide.progress(), (2, 4), "the runs that failed are to be made again");
 }
 
 #[test]
 fn board_tables_and_page_match_document() {
-    let boards: Boards = before("board.json");
+    let experiment = saved_experiment("board");
+    let boards = Boards::from_experiment(&experiment).unwrap();
     let said = analysis::experiment::board::report(&boards).terminal(false);
     for word in [
         "poisson:10000",
@@ -207,7 +207,7 @@ fn board_tables_and_page_match_document() {
     }
     assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
     let folder = tempfile::tempdir().unwrap();
-    boards.save(folder.path()).unwrap();
+    experiment.save(folder.path()).unwrap();
     let page = analysis::html::render(folder.path()).unwrap();
     for word in ["data-torn=\"2\"", "\"name\":\"write\"", "a problem", "from due"] {
         assert!(page.contains(word), "{word}");

@@ -6,6 +6,7 @@ mod method;
 mod saved;
 mod surveys;
 
+use analysis::experiment::Experiment;
 use record::document::Document;
 use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,14 @@ use std::path::{Path, PathBuf};
 /// Returns the path of the golden file: one document of each kind with a value in every key.
 pub fn golden_file<D: Document>() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats/golden").join(D::FILE)
+}
+
+/// Returns an experiment that an earlier build has saved.
+pub fn saved_experiment(name: &str) -> Experiment {
+    let saved = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats/saved");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::copy(saved.join(format!("{name}.json")), folder.path().join(Experiment::FILE)).unwrap();
+    Experiment::read(folder.path()).unwrap()
 }
 
 /// Returns what a document of commit 2889d4c1 holds.

@@ -1,17 +1,15 @@
 //! Experiments in the format of commit 67916126: each kind is read and shown.
 
+use super::saved_experiment;
 use analysis::experiment::{Experiment, Kind};
 use record::document::Document;
 use record::experiment::ExperimentHead;
-use std::fs;
 use std::path::Path;
 
 /// Reads a saved experiment from a folder of its own.
 fn saved(name: &str) -> Experiment {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/all/formats/saved");
-    let folder = tempfile::tempdir().unwrap();
-    fs::copy(golden.join(format!("{name}.json")), folder.path().join(Experiment::FILE)).unwrap();
-    let experiment = Experiment::read(folder.path()).unwrap();
+    let (experiment, folder) = (saved_experiment(name), tempfile::tempdir().unwrap());
+    experiment.save(folder.path()).unwrap();
     if !experiment.is_shared {
         assert!(analysis::html::render(folder.path()).unwrap().contains("<html"), "{name}");
         assert!(!experiment.answer(folder.path()).unwrap().json.is_empty(), "{name}");
@@ -27,6 +25,8 @@ fn every_saved_kind_is_read_and_shown() {
         ("bill", Kind::Bill),
         ("compare", Kind::Sweep),
         ("contain", Kind::Contain),
+        ("lab", Kind::Lab),
+        ("board", Kind::Board),
         ("survey", Kind::Survey),
         ("plan", Kind::Sweep),
     ] {

@@ -1,11 +1,11 @@
 //! Surveys: the card of the golden one, and the surveys in the folder `results`, whose cards and
 //! index page are what this build draws.
 
-use super::{before, golden_file};
+use super::{before, golden_file, saved_experiment};
 use analysis::experiment::survey::{survey_index, svg_card, text_card};
 use analysis::experiment::{Experiment, Survey};
 use analysis::stats::Verdict;
-use record::document::write_atomically;
+use record::document::{Document, write_atomically};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -117,8 +117,9 @@ fn stale_card_and_index_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let machine = folder.path().join("a-machine");
     fs::create_dir(&machine).unwrap();
-    let survey: Survey = before("survey.json");
-    survey.save(&machine).unwrap();
+    let experiment = saved_experiment("survey");
+    let survey = Survey::from_experiment(&experiment).unwrap();
+    experiment.save(&machine).unwrap();
     fs::write(machine.join("card.txt"), text_card(&survey)).unwrap();
     fs::write(machine.join("card.svg"), svg_card(&survey)).unwrap();
     assert_eq!(stale_files(folder.path()).len(), 2, "the index page is missing");

@@ -3,21 +3,24 @@
 use super::browser::{check_quiet, open};
 use super::dom::{numbers, plot, plots, series, texts};
 use super::fixtures::{keep, written};
-use crate::formats::before;
-use analysis::experiment::{Lab, LabRun, Wait, histogram};
+use crate::formats::saved_experiment;
+use analysis::experiment::{Figures, Lab, LabRun, Row, Wait};
+use record::document::Document;
 
 #[test]
 fn lab_page_draws_each_cell() {
-    let mut lab: Lab = before("lab.json");
-    lab.runs = 20;
-    let cell = lab.cells[0].clone();
+    let mut experiment = saved_experiment("lab");
+    experiment.figures.insert("runs", &20);
+    let first = experiment.rows[0].clone();
+    let made: LabRun = first.figures.record().unwrap();
     for number in 2..20 {
         let run_ns = if number % 3 == 0 { 90_000_000 } else { 52_000_000 } + u64::from(number);
-        let run = LabRun { number, run_ns, ..cell.made[0].clone() };
-        lab.cells[0].add_run(run, &histogram()).unwrap();
+        let figures = Figures::from_record(&LabRun { number, run_ns, ..made.clone() });
+        experiment.rows.push(Row { repeat: number, figures, ..first.clone() });
     }
+    let lab = Lab::from_experiment(&experiment).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    lab.save(folder.path()).unwrap();
+    experiment.save(folder.path()).unwrap();
     let page = written(folder.path());
     keep("lab.html", &page);
     assert!(page.contains(&format!("started {}", lab.started)), "{page}");

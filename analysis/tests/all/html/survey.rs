@@ -3,14 +3,16 @@
 use super::browser::{check_quiet, open};
 use super::dom::{having, text};
 use super::fixtures::{keep, written};
-use crate::formats::before;
+use crate::formats::saved_experiment;
 use analysis::experiment::Survey;
+use record::document::Document;
 
 #[test]
 fn survey_page_has_card_parts_and_checks() {
-    let survey: Survey = before("survey.json");
+    let experiment = saved_experiment("survey");
+    let survey = Survey::from_experiment(&experiment).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    survey.save(folder.path()).unwrap();
+    experiment.save(folder.path()).unwrap();
     let html = written(folder.path());
     keep("survey.html", &html);
     let drawn = having(&html, "role");
