@@ -146,15 +146,8 @@ fn measure_experiment(record: &mut Experiment, folder: &Path, json: bool) -> Res
 
 /// Returns what the kind of an experiment asks of a run with these settings beyond its outline.
 fn extra_figures(kind: Kind, settings: &Settings, run: &LaunchedRun) -> Figures {
-    let mut extra = Figures::default();
-    if kind == Kind::Contain {
-        let outcome = contain::outcome(settings, run);
-        outcome.iter().for_each(|outcome| extra.insert_outcome(outcome));
-    }
-    if kind == Kind::Disturb {
-        extra.insert_disturbance(&contain::disturb::done(settings, &run.summary));
-    }
-    extra
+    let preset = contain::FaultPreset::of_kind(kind);
+    preset.map_or_else(Figures::default, |preset| (preset.figures)(settings, run))
 }
 
 /// The flags of a command that makes runs.

@@ -17,7 +17,7 @@ pub struct KindEntry {
     pub is_complete: fn(&Row) -> bool,
     /// Whether its runs make pairs that are replaced if they drop out.
     pub has_pairs: bool,
-    /// Whether its latencies are compared by the rule of evidence, which a busy machine leaves open.
+    /// Whether its latencies are compared by the rule of evidence. A busy machine leaves that open.
     pub has_verdicts: bool,
     /// Whether its settings are the two sides of a comparison, which are named instead of varied.
     pub has_sides: bool,

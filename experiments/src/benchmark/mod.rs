@@ -82,8 +82,8 @@ impl<'a> Benchmark<'a> {
         Ok(Self { signals, out: folder.join(RUNS), interruption, process })
     }
 
-    /// Waits for the end of a run that was begun, which Ctrl-C interrupts. `None`: it had no figures
-    /// then.
+    /// Waits for the end of a run that was begun, which Ctrl-C interrupts. `None`: it had no
+    /// figures then.
     pub fn finish_or_interrupt(&mut self) -> Result<Option<BenchmarkRun>> {
         loop {
             let ready = wait_readable(&[self.process.as_fd(), self.signals.as_fd()], PAUSE)?;

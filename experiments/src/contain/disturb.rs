@@ -6,30 +6,25 @@
 //! are compared with, and once more itself, as an A/A test.
 
 use super::matrix::{ContainCase, NamedFault, case_of};
-use super::row;
+use super::preset::{FaultPreset, every_level};
+use super::rows::row;
 use crate::dry_run::dry_run;
-use crate::flags::{SweepRequest, SweptSettings};
-use crate::points::{check, new_point};
-use crate::record::new_record;
+use crate::flags::SweptSettings;
 use crate::{ExperimentFlags, measure_and_publish, usage};
-use analysis::experiment::axis::CostRole;
 use analysis::experiment::{
-    Contained, DISTURBANCE_MARGIN, DisturbanceDone, EngineGaps, Experiment, Kind, Setting,
+    Contained, DISTURBANCE_MARGIN, DisturbanceDone, EngineGaps, Experiment, Figures, Kind,
 };
 use analysis::stats::Margin;
 use anyhow::Result;
 use clap::Args;
 use planner::config::value::SettingValue;
-use planner::config::{Common, FaultSpec, Faults, Settings, UsageError};
+use planner::config::{Common, FaultSpec, Faults, Settings};
 use planner::host::Machine;
 use protocol::index::StrategyIndex;
 use protocol::labels::{Counter, StrategyCounter};
-use protocol::plan::{
-    FaultKind, FaultTarget, Isolation, IsolationLevels, Journaling, OnDeath, Role, Technique,
-};
+use protocol::plan::{FaultKind, FaultTarget, IsolationLevels, Journaling, OnDeath, Role, Technique};
 use record::run::RunOutcome;
 use record::units::{Count, Nanos};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use verdict::summary::{Summary, ThreadSummary};
@@ -140,64 +135,44 @@ fn settings(case: &ContainCase, asked: &Settings) -> Settings {
     own.over(asked.clone()).over(load)
 }
 
+/// What `launcher disturb` tries: each fault against the same runs with a calm strategy.
+pub(super) const DISTURB: FaultPreset = FaultPreset {
+    kind: Kind::Disturb,
+    repeats: REPEATS,
+    is_compared: true,
+    techniques: |_| vec![Technique::default()],
+    levels: |_| every_level(),
+    cases,
+    settings,
+    figures: |settings, run| {
+        let mut figures = Figures::default();
+        figures.insert_disturbance(&done(settings, &run.summary));
+        figures
+    },
+};
+
+fn cases(
+    techniques: &[Technique],
+    isolations: &[IsolationLevels],
+    asked: &Settings,
+) -> Result<Vec<ContainCase>> {
+    let faults = faults(asked)?;
+    let mut cases = Vec::new();
+    for &isolation in isolations {
+        for &technique in techniques {
+            let calm = of_strategy(spec(FaultKind::Calm));
+            let fitting = faults.iter().filter(|fault| fault.applies_to(technique)).cloned();
+            let case = |scenario| ContainCase { technique, isolation, scenario, journal: Journaling::None };
+            cases.extend([calm].into_iter().chain(fitting).map(case));
+        }
+    }
+    Ok(cases)
+}
+
 impl ExperimentFlags for DisturbFlags {
     fn plan(&self, machine: Machine) -> Result<Experiment> {
-        let asked = self.swept.request(None, self.common.config.as_ref())?;
-        if asked.preset.is_some() {
-            return usage("--preset with disturb: there is none; leave it out");
-        }
-        asked.check_axes(|axis| axis.entry().cost_role == CostRole::Row)?;
-        let (mut techniques, mut isolations) = (Vec::new(), Vec::new());
-        for value in asked.axes.iter().flatten() {
-            let mut settings = Settings::default();
-            value.apply(&mut settings);
-            techniques.extend(settings.technique);
-            isolations.extend(settings.isolation);
-        }
-        techniques.extend(asked.base.technique);
-        isolations.extend(asked.base.isolation);
-        let is_every_level = isolations.is_empty();
-        if techniques.is_empty() {
-            techniques.push(Technique::default());
-        }
-        if is_every_level {
-            isolations = Isolation::ALL.iter().map(|level| IsolationLevels::all(*level)).collect();
-        }
-        let faults = faults(&asked.base)?;
-        let base = Settings { fault: None, ..asked.base.clone() };
-        let (mut points, mut notes) = (Vec::new(), Vec::new());
-        for &isolation in &isolations {
-            for &technique in &techniques {
-                let calm = of_strategy(spec(FaultKind::Calm));
-                let fitting = faults.iter().filter(|fault| fault.applies_to(technique)).cloned();
-                for scenario in [calm].into_iter().chain(fitting) {
-                    let is_calm = scenario.fault.kind == FaultKind::Calm;
-                    let journal = Journaling::None;
-                    let case = ContainCase { technique, isolation, scenario, journal };
-                    let name = case.name();
-                    let resolved =
-                        match check(&settings(&case, &base), &machine, self.common.allow_weaker_sandbox) {
-                            Ok(resolved) => resolved,
-                            // All levels: those that this machine has.
-                            Err(UsageError(why)) if is_every_level => {
-                                notes.push(format!("{name} left out: {}", why.lines().next().unwrap_or("")));
-                                continue;
-                            }
-                            Err(error) => return Err(error.into()),
-                        };
-                    let point = new_point(name, BTreeMap::new(), resolved);
-                    let again =
-                        Setting { name: format!("{} A/A", point.name), is_aa_test: true, ..point.clone() };
-                    points.push(point);
-                    points.extend(is_calm.then_some(again));
-                }
-            }
-        }
-        let asked = SweepRequest { base, ..SweepRequest::default() };
-        let mut record = new_record(Kind::Disturb, &asked, REPEATS, machine, &self.common);
+        let mut record = DISTURB.plan(&self.swept, &self.common, machine)?;
         record.endpoint.margin = self.margin.unwrap_or(DISTURBANCE_MARGIN);
-        record.notes.extend(notes);
-        record.plan_rows(&points);
         Ok(record)
     }
 
@@ -207,7 +182,7 @@ impl ExperimentFlags for DisturbFlags {
 }
 
 /// Returns what the disturbing strategy of a run with these settings did, and what became of it.
-pub(crate) fn done(settings: &Settings, summary: &Summary) -> DisturbanceDone {
+fn done(settings: &Settings, summary: &Summary) -> DisturbanceDone {
     let Some(case) = case_of(settings) else { return DisturbanceDone::default() };
     let strategy = case.victim();
     let role = Role::Strategy(StrategyIndex(strategy)).to_string();

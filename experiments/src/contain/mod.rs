@@ -7,18 +7,17 @@
 
 mod cost;
 pub(super) mod disturb;
-pub(super) mod matrix;
+mod matrix;
+mod preset;
 mod rows;
 
 use super::dry_run::dry_run;
-use super::flags::{SweepRequest, SweptSettings};
+use super::flags::SweptSettings;
 use super::launcher::LaunchedRun;
-use super::points::new_point;
-use super::record::{new_record, read_kind};
-use super::{ExperimentFlags, measure_and_publish, usage};
-use analysis::experiment::axis::CostRole;
+use super::record::read_kind;
+use super::{ExperimentFlags, measure_and_publish};
 use analysis::experiment::{
-    Disturbances, Experiment, ExperimentState, FaultOutcome, Kind, ProtectionCost, Setting,
+    Disturbances, Experiment, ExperimentState, FaultOutcome, Figures, Kind, ProtectionCost,
 };
 use anyhow::{Error, Result};
 use clap::Args;
@@ -28,10 +27,10 @@ use matrix::{
 };
 use planner::config::{Common, Settings, UsageError};
 use planner::host::Machine;
-use protocol::plan::{Isolation, IsolationLevels, Technique};
-pub(super) use rows::row;
-use rows::{role_row, venue_row};
-use std::collections::BTreeMap;
+pub(super) use preset::FaultPreset;
+use preset::every_level;
+use protocol::plan::{IsolationLevels, Technique};
+use rows::{role_row, row, venue_row};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -59,37 +58,48 @@ pub fn run(flags: &ContainFlags) -> Result<ExitCode> {
     measure_and_publish(record, &folder, &flags.common)
 }
 
-/// What to try, and the settings that all runs share.
-fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<ContainCase>)> {
-    let asked = flags.swept.request(None, flags.common.config.as_ref())?;
-    if asked.preset.is_some() {
-        return usage("--preset with contain: there is none; leave it out");
+/// What `launcher contain` tries.
+const CONTAIN: FaultPreset = FaultPreset {
+    kind: Kind::Contain,
+    repeats: 1,
+    is_compared: false,
+    techniques: |asked| {
+        let mut techniques = cross_process_techniques();
+        techniques.retain(|of| !has_program(asked) || Technique::built_in().contains(of));
+        techniques
+    },
+    levels: |asked| {
+        let mut levels = every_level();
+        levels.retain(|levels| !has_program(asked) || levels.distinct().all(carries_programs));
+        levels
+    },
+    cases,
+    settings,
+    figures: |settings, run| {
+        let mut figures = Figures::default();
+        outcome(settings, run).iter().for_each(|outcome| figures.insert_outcome(outcome));
+        figures
+    },
+};
+
+impl FaultPreset {
+    /// Returns the preset of a kind of experiment; `None`: it injects no faults of its own.
+    pub fn of_kind(kind: Kind) -> Option<&'static Self> {
+        [&CONTAIN, &disturb::DISTURB].into_iter().find(|preset| preset.kind == kind)
     }
-    asked.check_axes(|axis| axis.entry().cost_role == CostRole::Row)?;
-    let (mut techniques, mut isolations) = (Vec::new(), Vec::new());
-    for value in asked.axes.iter().flatten() {
-        let mut settings = Settings::default();
-        value.apply(&mut settings);
-        techniques.extend(settings.technique);
-        isolations.extend(settings.isolation);
-    }
-    techniques.extend(asked.base.technique);
-    isolations.extend(asked.base.isolation);
-    let has_program = has_program(&asked.base);
-    if techniques.is_empty() {
-        techniques = cross_process_techniques();
-        techniques.retain(|of| !has_program || Technique::built_in().contains(of));
-    }
-    if isolations.is_empty() {
-        isolations = Isolation::ALL.iter().map(|level| IsolationLevels::all(*level)).collect();
-        isolations.retain(|levels| !has_program || levels.distinct().all(carries_programs));
-    }
-    let mut cases = contain_cases(&techniques, &isolations, asked.base.fault.as_ref());
-    if asked.base.fault.is_none() {
-        cases.retain_mut(|case| choose_victim(case, &asked.base));
+}
+
+fn cases(
+    techniques: &[Technique],
+    isolations: &[IsolationLevels],
+    asked: &Settings,
+) -> Result<Vec<ContainCase>> {
+    let mut cases = contain_cases(techniques, isolations, asked.fault.as_ref());
+    if asked.fault.is_none() {
+        cases.retain_mut(|case| choose_victim(case, asked));
     }
     if !cases.is_empty() {
-        return Ok((asked.base, cases));
+        return Ok(cases);
     }
     let levels = isolations.iter().flat_map(IsolationLevels::distinct);
     let mut all = levels.flat_map(|level| techniques.iter().map(move |of| (*of, level)));
@@ -101,16 +111,7 @@ fn asked(flags: &ContainFlags) -> Result<(Settings, Vec<ContainCase>)> {
 
 impl ExperimentFlags for ContainFlags {
     fn plan(&self, machine: Machine) -> Result<Experiment> {
-        let (base, cases) = asked(self)?;
-        let point = |case: &ContainCase| -> Result<Setting> {
-            // Found out before the first run: a setting that cannot be.
-            let resolved = planner::resolve(&settings(case, &base), &machine)?;
-            Ok(new_point(case.name(), BTreeMap::new(), resolved))
-        };
-        let points: Vec<Setting> = cases.iter().map(point).collect::<Result<_>>()?;
-        let asked = SweepRequest { base, ..SweepRequest::default() };
-        let mut record = new_record(Kind::Contain, &asked, 1, machine, &self.common);
-        record.plan_rows(&points);
+        let mut record = CONTAIN.plan(&self.swept, &self.common, machine)?;
         if let Some(folder) = &self.disturb {
             record.set_undisturbed(&disturbances(folder)?.conclusions());
         }
@@ -128,7 +129,7 @@ fn disturbances(folder: &Path) -> Result<Disturbances> {
 }
 
 /// Returns the outcome of the fault in a run with these settings. `None`: the run ended too early.
-pub(super) fn outcome(settings: &Settings, run: &LaunchedRun) -> Option<FaultOutcome> {
+fn outcome(settings: &Settings, run: &LaunchedRun) -> Option<FaultOutcome> {
     let case = case_of(settings)?;
     let folder = run.folder.file_name().unwrap_or_default().to_string_lossy();
     if case.scenario.fault.kind.is_of_venue() {
@@ -142,7 +143,8 @@ pub(super) fn outcome(settings: &Settings, run: &LaunchedRun) -> Option<FaultOut
 
 /// Adds the cost of crash protection, measured now, to a complete containment table.
 pub(super) fn add_cost(record: &mut Experiment) {
-    if record.kind == Kind::Contain
+    let is_contain = FaultPreset::of_kind(record.kind).is_some_and(|preset| !preset.is_compared);
+    if is_contain
         && record.state == ExperimentState::Complete
         && let Some(cost) = cost::measure()
     {

@@ -1,7 +1,7 @@
 //! Makes the runs of a lab: those of cells whose ends sleep at the same time, all others alone.
 //!
-//! Ends that sleep use no core, so they are not pinned either. A process makes one run at a time, so
-//! there are several of them.
+//! Ends that sleep use no core, so they are not pinned either. A process makes one run at a time,
+//! so there are several of them.
 
 use super::cell_run::{plan_of, run_of};
 use super::flags::parse_slow;

@@ -14,7 +14,7 @@ pub(in crate::experiment) use report::short_answer;
 use super::{Contained, Undisturbed};
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::sweep::{self, condition_line};
-use crate::experiment::{Answer, Endpoint, Experiment, Figures, KindEntry, ratio};
+use crate::experiment::{Answer, Axis, Endpoint, Experiment, Figures, KindEntry, ratio};
 use crate::stats::{
     ComparisonLine, Margin, Percentile, RunOutline, RunPairing, Verdict, compare_figure, correct_family,
     correct_secondary, median, pair_runs,
@@ -49,8 +49,6 @@ const NO_DISTURBANCE: &str =
 
 /// The name of what the disturbing strategy did, among the figures of a run.
 const DONE: &str = "disturbing";
-/// The setting that has the disturbance.
-const FAULT: &str = "fault";
 /// The stage of the engine's own work before an order leaves, and that after its report.
 const ENGINE: [Measure; 2] = [Measure::Stage(Stage::OrchPreDispatch), Measure::Stage(Stage::OrchPostProcess)];
 
@@ -313,13 +311,12 @@ struct Key {
 
 impl Key {
     fn of(point: &Point) -> Option<Self> {
-        let setting = |name: &str| point.settings.get(name).map(String::as_str);
         Some(Self {
-            isolation: setting("isolation")?.parse().ok()?,
-            technique: Technique::from_name(setting("technique")?)?,
+            isolation: point.value(Axis::Isolation)?.parse().ok()?,
+            technique: Technique::from_name(point.value(Axis::Technique)?)?,
             // The last one: a fault that ends the strategy comes after its calm.
             kind: FaultKind::from_name(
-                setting(FAULT)?.rsplit(';').next()?.trim().split([':', '@', ' ']).next()?,
+                point.value(Axis::Fault)?.rsplit(';').next()?.trim().split([':', '@', ' ']).next()?,
             )?,
         })
     }
