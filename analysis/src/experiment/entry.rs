@@ -5,6 +5,9 @@ use crate::stats::ComparisonLine;
 use record::fitness::Fitness;
 use std::path::Path;
 
+/// A function that draws the picture of an experiment, or returns why there is none.
+pub type DrawPicture = fn(&Experiment) -> Result<String, String>;
+
 /// The properties of a kind of experiment, and the functions that read its rows.
 pub struct KindEntry {
     /// The heading of its page.
@@ -35,7 +38,7 @@ pub struct KindEntry {
     pub headlines: fn(&Experiment) -> Vec<ComparisonLine>,
     /// Draws its picture as a whole SVG file, or returns why there is none. `None`: the picture is
     /// that of a bill.
-    pub picture: Option<fn(&Experiment) -> Result<String, String>>,
+    pub picture: Option<DrawPicture>,
 }
 
 /// What a row of an experiment is: the commands that compare runs refuse others than those.
