@@ -117,7 +117,8 @@ fn settle(record: &mut Experiment, asked: &SweepRequest, accepted: Vec<(Candidat
     settle_load(&mut base, &accepted, asked)?;
     settle_threading(&mut base, &accepted, &mut record.notes);
     // Alone, these may lack a setting that each point adds.
-    planner::resolve(&Settings { technique: None, isolation: None, ..base.clone() }, &record.machine)?;
+    let alone = Settings { technique: None, isolation: None, crossover: None, ..base.clone() };
+    planner::resolve(&alone, &record.machine)?;
     let is_axis = |value: &&AxisValue| asked.axes.iter().any(|values| values[0].axis == value.axis);
     let mut points = Vec::new();
     for (candidate, _) in accepted {

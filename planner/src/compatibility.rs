@@ -162,8 +162,8 @@ pub(super) fn check(resolved: &Resolved) -> Result<(), UsageError> {
             plan.placement
         ));
     }
-    check_spares(settings, plan)?;
     check_crossover(resolved)?;
+    check_spares(settings, plan)?;
     faults::check(&settings.fault().0, plan)?;
     check_programs(settings, plan)?;
     check_memory(plan)?;

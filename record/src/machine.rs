@@ -48,6 +48,7 @@ pub struct Machine {
 /// What CPU and kernel do when a core switches to the thread of another process, and when. It
 /// decides what a process costs more than a thread on a shared core.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Switching {
     /// The kernel's mitigations by the name of the weakness, for example `spectre_v2` with
     /// `Mitigation: Retpolines; IBPB: conditional; STIBP: disabled`; those that do not affect the

@@ -45,6 +45,8 @@ pub mod sandbox;
 pub mod start;
 #[cfg(not(loom))]
 pub mod storm;
+
+pub mod switch_price;
 #[cfg(not(loom))]
 pub mod usage;
 #[cfg(not(loom))]

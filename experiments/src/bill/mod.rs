@@ -181,12 +181,17 @@ fn fill_default(asked: &mut SweepRequest, machine: &Machine, weaker_sandbox: boo
 /// Returns `true` if a bill is asked for more strategies than have cores, of all levels and of no
 /// others.
 fn shares_cores(asked: &SweepRequest, machine: &Machine) -> bool {
-    let varies = [Axis::Isolation, Axis::Strategies, Axis::Idle].iter().any(|axis| asked.has_axis(*axis));
+    let varies = |axis| asked.axes.iter().any(|values| values[0].axis == axis);
+    let is_one_setting = !varies(Axis::Strategies) && !varies(Axis::Idle);
     let parks = matches!(asked.base.idle, None | Some(Choice::Auto | Choice::Fixed(Idle::Park)));
     let cores =
         asked.base.strategy_cores.map_or(machine.cores_allowed.len() as u64, |Count(cores)| cores + 1);
     let is_recorded = asked.base.schedule.is_some();
-    !varies && parks && !is_recorded && asked.base.strategies.is_some_and(|Count(each)| each + 1 > cores)
+    !asked.has_axis(Axis::Isolation)
+        && is_one_setting
+        && parks
+        && !is_recorded
+        && asked.base.strategies.is_some_and(|Count(each)| each + 1 > cores)
 }
 
 /// Returns the levels that this machine has, with threads twice: an A/A test in every run.

@@ -1,6 +1,6 @@
 //! Cgroups: where they are mounted, and where a new group can be created.
 
-use super::read::text;
+use super::files::text;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

@@ -203,4 +203,27 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn mitigations_and_ids_of_address_spaces_are_read() {
+        let host = two_core_vm();
+        assert_eq!(host.machine().switching.mitigations.len(), 0);
+        for (path, content) in [
+            (
+                "sys/devices/system/cpu/vulnerabilities/spectre_v2",
+                "Mitigation: Retpolines; STIBP: disabled\n",
+            ),
+            ("sys/devices/system/cpu/vulnerabilities/meltdown", "Not affected\n"),
+            ("sys/devices/system/cpu/smt/control", "on\n"),
+            ("sys/kernel/debug/sched/base_slice_ns", "2800000\n"),
+            ("proc/cpuinfo", "processor : 0\nflags : fpu pcid tsc\nprocessor : 1\n"),
+        ] {
+            host.put(path, content);
+        }
+        let found = host.machine().switching;
+        assert_eq!(found.mitigations["spectre_v2"], "Mitigation: Retpolines; STIBP: disabled");
+        assert!(!found.mitigations.contains_key("meltdown") && found.pcid);
+        assert_eq!((found.smt.as_deref(), found.slice_ns), (Some("on"), Some(2_800_000)));
+        assert_eq!(found.huge_pages.as_deref(), Some("madvise"));
+    }
 }

@@ -4,7 +4,7 @@
 //! that.
 
 use super::cgroups;
-use super::read::text;
+use super::files::text;
 use record::kernel::{CoreAccount, CpuThrottling, KernelAccount};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

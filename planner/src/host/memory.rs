@@ -1,7 +1,7 @@
 //! Reads whether shared memory can have huge pages, and whether processes may lock all their
 //! memory.
 
-use super::read::{field, text};
+use super::files::{field, text};
 use std::path::Path;
 
 const IPC_LOCK: u32 = 14;

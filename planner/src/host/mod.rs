@@ -3,6 +3,7 @@
 pub mod cgroups;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fake;
+mod files;
 mod kernel;
 pub mod locks;
 mod memory;

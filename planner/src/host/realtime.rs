@@ -2,7 +2,7 @@
 //! this process's permissions.
 
 use super::cgroups;
-use super::read::{field, limit, text};
+use super::files::{field, limit, text};
 use std::path::Path;
 
 const SYS_NICE: u32 = 23;

@@ -1,6 +1,6 @@
 //! Reads what a switch to another address space does on this machine.
 
-use super::read::{field, text};
+use super::files::{field, text};
 use record::machine::Switching;
 use std::fs;
 use std::path::Path;
@@ -22,36 +22,15 @@ pub(super) fn read(root: &Path, cpuinfo: &str) -> Switching {
     Switching {
         mitigations: mitigations.collect(),
         pcid: flags.split_whitespace().any(|flag| flag == "pcid"),
-        huge_pages: super::system::huge_pages(root),
+        huge_pages: huge_pages(root),
         smt: known("sys/devices/system/cpu/smt/control"),
         slice_ns: known("sys/kernel/debug/sched/base_slice_ns").and_then(|ns| ns.parse().ok()),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::fake;
-
-    #[test]
-    fn mitigations_and_ids_of_address_spaces_are_read() {
-        let host = fake::two_core_vm();
-        assert_eq!(host.machine().switching.mitigations.len(), 0);
-        for (path, content) in [
-            (
-                "sys/devices/system/cpu/vulnerabilities/spectre_v2",
-                "Mitigation: Retpolines; STIBP: disabled\n",
-            ),
-            ("sys/devices/system/cpu/vulnerabilities/meltdown", "Not affected\n"),
-            ("sys/devices/system/cpu/smt/control", "on\n"),
-            ("sys/kernel/debug/sched/base_slice_ns", "2800000\n"),
-            ("proc/cpuinfo", "processor : 0\nflags : fpu pcid tsc\nprocessor : 1\n"),
-        ] {
-            host.put(path, content);
-        }
-        let found = host.machine().switching;
-        assert_eq!(found.mitigations["spectre_v2"], "Mitigation: Retpolines; STIBP: disabled");
-        assert!(!found.mitigations.contains_key("meltdown") && found.pcid);
-        assert_eq!((found.smt.as_deref(), found.slice_ns), (Some("on"), Some(2_800_000)));
-        assert_eq!(found.huge_pages.as_deref(), Some("madvise"));
-    }
+/// Reads the mode of transparent huge pages.
+pub(super) fn huge_pages(root: &Path) -> Option<String> {
+    let modes = text(root, "sys/kernel/mm/transparent_hugepage/enabled");
+    let (mode, _) = modes.split_once('[')?.1.split_once(']')?;
+    Some(mode.to_owned())
 }

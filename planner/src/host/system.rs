@@ -1,6 +1,6 @@
 //! System facts that affect latency besides CPUs: huge pages, swap, quotas, load, limits, mounts.
 
-use super::read::{limit, text};
+use super::files::{limit, text};
 use super::{RealTime, cgroups};
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,7 @@ impl System {
         let swaps = text(root, "proc/swaps");
         let kilobytes = |line: &str| line.split_whitespace().nth(2).and_then(|size| size.parse::<u64>().ok());
         System {
-            huge_pages: huge_pages(root),
+            huge_pages: super::switching::huge_pages(root),
             swap_bytes: swaps
                 .lines()
                 .skip(1)
@@ -81,13 +81,6 @@ impl System {
             tracers: tracers(root),
         }
     }
-}
-
-/// Reads the mode of transparent huge pages.
-pub(super) fn huge_pages(root: &Path) -> Option<String> {
-    let modes = text(root, "sys/kernel/mm/transparent_hugepage/enabled");
-    let (mode, _) = modes.split_once('[')?.1.split_once(']')?;
-    Some(mode.to_owned())
 }
 
 /// Parses `QUOTA PERIOD` of cgroup v2; `max` means unlimited.

@@ -164,8 +164,8 @@ impl MergedRun {
         self.is_past_warm_up(row) && !self.is_disturbing(id.strategy())
     }
 
-    /// Returns `true` if an order was measured, and due after the warm-up and, in a crossover, after
-    /// the washout of its epoch.
+    /// Returns `true` if an order was measured, and due after the warm-up and, in a crossover,
+    /// after the washout of its epoch.
     pub fn is_past_warm_up(&self, row: &OrderRow) -> bool {
         let is_counted =
             |due| due >= self.warm_up_end && self.epochs.is_none_or(|epochs| !epochs.is_washout(due));

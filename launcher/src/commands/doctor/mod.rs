@@ -5,6 +5,7 @@
 
 mod quiet;
 mod shared;
+mod switch;
 
 use crate::cli::DoctorFlags;
 use crate::runtime::container::{self, cgroups};
@@ -29,8 +30,10 @@ const fn state_name(state: CheckState) -> &'static str {
 }
 
 pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
-    let checks = check_here();
-    writeln!(screen::stdout(), "{}", if flags.json { json(&checks) } else { table(&checks) })?;
+    let mut checks = check_here();
+    let prices = switch::measure(&planner::host::machine());
+    checks.push(switch::check(&prices));
+    writeln!(screen::stdout(), "{}", if flags.json { json(&checks, &prices) } else { table(&checks) })?;
     Ok(if worst(&checks) < CheckState::Bad { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -90,12 +93,13 @@ fn table(checks: &[Check]) -> String {
     format!("{}\n{verdict}\n", planner::trimmed(&table))
 }
 
-/// Formats the checks as JSON: `schema`, `fit` and `checks`.
-fn json(checks: &[Check]) -> String {
+/// Formats the checks as JSON: `schema`, `fit`, `checks`, and the price of a `switch`.
+fn json(checks: &[Check], prices: &[switch::SwitchPrice]) -> String {
     let value = serde_json::json!({
         "schema": "bulkhead.doctor/1",
         "fit": worst(checks) < CheckState::Bad,
         "checks": checks,
+        "switch": prices,
     });
     format!("{value:#}")
 }
@@ -399,7 +403,7 @@ mod tests {
     #[test]
     fn json_has_the_checks_of_the_table() {
         let checks = checked(&fake::two_core_vm());
-        let value: serde_json::Value = serde_json::from_str(&json(&checks)).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&json(&checks, &[])).unwrap();
         assert_eq!(value["fit"], true);
         assert_eq!(value["checks"].as_array().unwrap().len(), checks.len());
         assert_eq!(value["checks"][0]["name"], "cores");

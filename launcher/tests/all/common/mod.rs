@@ -200,8 +200,17 @@ pub struct Running {
 impl Running {
     pub fn spawn(command: &mut Command) -> Self {
         two_cores::use_two();
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        Self { child, makers: Vec::new() }
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut spawned = None;
+        // A copied program is busy while the child of another test's fork still has it open.
+        wait_until("the program may be executed", || {
+            let result = command.spawn();
+            let is_busy =
+                result.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::ExecutableFileBusy);
+            spawned = (!is_busy).then_some(result);
+            spawned.is_some()
+        });
+        Self { child: spawned.unwrap().unwrap(), makers: Vec::new() }
     }
 
     /// Waits until a process makes runs of a benchmark for this launcher, or the launcher has
