@@ -41,7 +41,7 @@ pub(super) fn crossover(summary: &Summary) -> Option<Grid> {
     };
     Some(Grid::from_rows(
         "crossover",
-        &format!(
+        format!(
             "against {first}, by turns of {} in {} blocks: rt_venue from due, ratio with interval at 95 %",
             Nanos(found.epoch_ns),
             found.blocks

@@ -2,7 +2,7 @@
 
 use super::{Check, ok};
 use planner::host::{Machine, signals};
-use record::units::{Nanos, human_bytes};
+use record::units::{Bytes, Nanos};
 use serde::Serialize;
 use std::time::Duration;
 use system::switch_price::{SwitchPair, switch_pairs};
@@ -92,8 +92,8 @@ pub(super) fn measure(machine: &Machine) -> Vec<SwitchPrice> {
 /// Reports the price. It makes no machine unfit: it is what a process costs there.
 pub(super) fn check(prices: &[SwitchPrice]) -> Check {
     let with_memory = |price: &SwitchPrice| {
-        let size = human_bytes(price.set_bytes);
-        format!("{} after {size} of its own", price.text())
+        let size = Bytes(price.set_bytes);
+        format!("{} with {size} walked on each side", price.text())
     };
     match prices {
         [] => ok("switch", "not measured: no core may be used, or no process started"),
