@@ -14,6 +14,9 @@ use planner::config::{Common, Settings, UsageError};
 use planner::host::Machine;
 use protocol::plan::{FaultKind, Isolation, IsolationLevels, Technique};
 
+/// A function that returns the cases with these techniques at these levels.
+pub type SelectCases = fn(&[Technique], &[IsolationLevels], &Settings) -> Result<Vec<ContainCase>>;
+
 /// What an experiment with faults tries unless told, and what it asks of each run.
 pub struct FaultPreset {
     pub kind: Kind,
@@ -27,7 +30,7 @@ pub struct FaultPreset {
     /// The isolation levels unless told.
     pub levels: fn(&Settings) -> Vec<IsolationLevels>,
     /// The cases with these techniques at these levels.
-    pub cases: fn(&[Technique], &[IsolationLevels], &Settings) -> Result<Vec<ContainCase>>,
+    pub cases: SelectCases,
     /// The settings of a case's runs: those of the user, and the case's own.
     pub settings: fn(&ContainCase, &Settings) -> Settings,
     /// The figures of a run with these settings beyond its outline.
