@@ -25,7 +25,7 @@ use analysis::stats::{MIN_PAIRS, Margin};
 use anyhow::{Error, Result};
 use catalog::folder_of;
 use clap::Args;
-use planner::config::{Choice, Common, UsageError};
+use planner::config::{Choice, Common, Settings, UsageError};
 use planner::host::Machine;
 use protocol::plan::{Idle, Isolation, IsolationLevels, Technique};
 use std::path::{Path, PathBuf};
@@ -151,17 +151,9 @@ impl ExperimentFlags for BillFlags {
 fn fill_default(asked: &mut SweepRequest, machine: &Machine, weaker_sandbox: bool) {
     let mixed = levels_side_by_side(weaker_sandbox);
     let count = mixed.as_slice().len();
-    if shares_cores(asked, machine) {
-        let Count(each) = asked.base.strategies.unwrap_or(Count(1));
+    if let Some(base) = in_turns(asked, machine, mixed) {
         asked.axes.push(vec![AxisValue { axis: Axis::Isolation, text: mixed.to_string() }]);
-        asked.base.strategies = Some(Count(each * count as u64));
-        asked.base.crossover = Some(EPOCH);
-        // Idle levels must leave the cores to the one whose turn it is.
-        asked.base.idle.get_or_insert(Choice::Fixed(Idle::Park));
-        let base = &mut asked.base;
-        if base.orders.is_none() && base.window.is_none() {
-            (base.orders, base.window) = (Some(LONG_LOAD.0), Some(LONG_LOAD.1));
-        }
+        asked.base = base;
     }
     // The engine and the launcher have cores as well.
     let has_cores = machine.cores_allowed.len() >= count + 2;
@@ -178,20 +170,30 @@ fn fill_default(asked: &mut SweepRequest, machine: &Machine, weaker_sandbox: boo
     }
 }
 
-/// Returns `true` if a bill is asked for more strategies than have cores, of all levels and of no
-/// others.
-fn shares_cores(asked: &SweepRequest, machine: &Machine) -> bool {
+/// Returns the settings of runs in which all levels take turns, if a bill is asked for more
+/// strategies than have cores and for no levels. `None` where others of its settings exclude turns.
+fn in_turns(asked: &SweepRequest, machine: &Machine, mixed: IsolationLevels) -> Option<Settings> {
     let varies = |axis| asked.axes.iter().any(|values| values[0].axis == axis);
-    let is_one_setting = !varies(Axis::Strategies) && !varies(Axis::Idle);
+    // Idle levels must leave the cores to the one whose turn it is.
     let parks = matches!(asked.base.idle, None | Some(Choice::Auto | Choice::Fixed(Idle::Park)));
-    let cores =
-        asked.base.strategy_cores.map_or(machine.cores_allowed.len() as u64, |Count(cores)| cores + 1);
-    let is_recorded = asked.base.schedule.is_some();
-    !asked.has_axis(Axis::Isolation)
-        && is_one_setting
-        && parks
-        && !is_recorded
-        && asked.base.strategies.is_some_and(|Count(each)| each + 1 > cores)
+    if asked.has_axis(Axis::Isolation) || varies(Axis::Strategies) || varies(Axis::Idle) || !parks {
+        return None;
+    }
+    let Count(each) = asked.base.strategies?;
+    // The engine has a core as well.
+    let cores = machine.cores_allowed.len().saturating_sub(1) as u64;
+    if each <= asked.base.strategy_cores.map_or(cores, |Count(cores)| cores) {
+        return None;
+    }
+    let mut base = asked.base.clone();
+    base.strategies = Some(Count(each * mixed.as_slice().len() as u64));
+    base.crossover = Some(EPOCH);
+    base.idle = Some(Choice::Fixed(Idle::Park));
+    if base.orders.is_none() && base.window.is_none() && base.schedule.is_none() {
+        (base.orders, base.window) = (Some(LONG_LOAD.0), Some(LONG_LOAD.1));
+    }
+    let alone = Settings { isolation: Some(mixed), ..base.clone() };
+    planner::resolve(&alone, machine).is_ok().then_some(base)
 }
 
 /// Returns the levels that this machine has, with threads twice: an A/A test in every run.

@@ -132,11 +132,7 @@ mod tests {
             (0..15).map(|at| pair(1_000.0 * f64::from(at), 2_000.0 + f64::from(at))).collect();
         let price = SwitchPrice::from_pairs(0, &pairs).unwrap();
         assert_eq!((price.price_ns, price.interval_ns), (2_007.0, [2_003.0, 2_011.0]));
-        assert!(
-            check(&[price]).found.ends_with("by 2.007us [2.003us, 2.011us]"),
-            "{}",
-            check(&[price]).found
-        );
+        assert!(check(&[price]).found.ends_with("by 2007ns [2003ns, 2011ns]"), "{}", check(&[price]).found);
         assert_eq!(SwitchPrice::from_pairs(0, &pairs[..5]), None);
         assert!(check(&[]).found.starts_with("not measured"));
     }
