@@ -332,8 +332,10 @@ fn play<'a>(
     let mut draws = Draws::new(scenario.seed, Draws::TURNS);
     let (mut now, mut idle_turns) = (START_TICKS, 0);
     let waits_long = scenario.surroundings.is_some_and(|event| event.handling_ns().is_some());
-    // Opens the start barrier.
-    runtime.turn(processes)?;
+    // Opens the start barrier, unless the launcher fails before.
+    if let Some(outcome) = runtime.turn(processes)? {
+        return Ok((Some(outcome), 0));
+    }
     for turns in 0..MAX_TURNS {
         let drawn_index = draws.below(threads as u64 + 1) as usize;
         now += draws.below(16);
