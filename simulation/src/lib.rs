@@ -49,6 +49,7 @@ pub mod surroundings;
 mod totals;
 
 pub use endings::{EndMoment, EndingAct, EndingEvent};
+pub use folder::JOURNALS;
 pub use hostile::Attack;
 pub use recovery_environment::SimulatedRecovery;
 pub use runtime::SupervisorStep;

@@ -18,6 +18,7 @@ use run_memory::segments::BRIDGE;
 use shm::memory::header::MAGIC;
 use shm::memory::{SHM_DIR, directory, list_segments, open_safely, unlink};
 use shm::queue::{self, QueueError};
+use simulation::JOURNALS;
 use std::collections::HashMap;
 use std::fs::{self, Metadata, OpenOptions, symlink_metadata};
 use std::io::{ErrorKind, Read};
@@ -137,7 +138,7 @@ fn is_segment(name: &str, what: &str, facts: &Metadata) -> bool {
 }
 
 /// First components of segment names, up to the first `-` or `.`.
-const STEMS: [&str; 20] = [
+const STEMS: [&str; 21] = [
     "control",
     "submit",
     "completion",
@@ -158,6 +159,7 @@ const STEMS: [&str; 20] = [
     "due",
     "results",
     BRIDGE,
+    JOURNALS,
 ];
 
 /// Needed where a process has overwritten the segment, so that its header is useless.
@@ -276,10 +278,10 @@ mod tests {
         let path = |what: &str| directory::path(&format!("bulkhead.{run}.{what}"));
         fifo::create(&format!("bulkhead.{run}.control")).unwrap();
         drop(seqpacket::listen(&format!("bulkhead.{run}.socket")).unwrap());
-        for folder in ["submit", "bridge-venue-0", "database-0"] {
+        for folder in ["submit", "bridge-venue-0", "journals-0", "database-0"] {
             std::fs::create_dir(path(folder)).unwrap();
         }
-        for file in ["submit/node", "submit.1.data", "database", "mydb"] {
+        for file in ["submit/node", "journals-0/segment", "submit.1.data", "database", "mydb"] {
             std::fs::write(path(file), "whatever").unwrap();
         }
         for what in ["thread-strategy-0", "return-0.head"] {
