@@ -135,7 +135,12 @@ impl SweepRequest {
     /// Returns `true` if the request varies this setting or fixes it.
     pub fn has_axis(&self, axis: Axis) -> bool {
         let fixed = self.base.texts().iter().any(|(key, _)| *key == axis.key());
-        fixed || self.axes.iter().any(|values| values[0].axis == axis)
+        fixed || self.varies(axis)
+    }
+
+    /// Returns `true` if the request has several values of this setting.
+    pub fn varies(&self, axis: Axis) -> bool {
+        self.axes.iter().any(|values| values[0].axis == axis)
     }
 
     /// Checks that nothing else is varied than these axes.

@@ -13,6 +13,7 @@ pub mod axis;
 pub mod board;
 pub mod compare;
 pub mod contain;
+mod declared;
 mod endpoint;
 mod entry;
 mod figures;
@@ -44,6 +45,7 @@ pub use contain::disturb::{
 pub use contain::{
     Contained, Containment, Containments, FaultOutcome, ProtectionCost, RoleContainment, VenueContainment,
 };
+pub use declared::DeclaredPlan;
 pub use endpoint::Endpoint;
 pub use entry::{Answer, KindEntry, RowKind};
 pub use figures::{Figures, SettingTexts};

@@ -4,6 +4,7 @@
 //! reference row with its interval, and what else it costs. What a level contains when a strategy
 //! goes wrong is added once it is measured (`contains` of a row).
 
+mod declare;
 mod native;
 
 use super::benchmark;
@@ -55,6 +56,15 @@ pub struct BillFlags {
     /// [default: 10ns,5%]
     #[arg(long, value_name = "MARGIN", conflicts_with = "folder")]
     margin: Option<Margin>,
+    /// Write the plan into this new file and measure nothing: commit it before the runs
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["folder", "dry_run"], requires = "because")]
+    declare: Option<PathBuf>,
+    /// Why a difference within the margin changes nothing for who uses the engine
+    #[arg(long, value_name = "REASON", requires = "declare")]
+    because: Option<String>,
+    /// Measure what --declare wrote into this file, and nothing else
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["folder", "margin", "declare"])]
+    declared: Option<PathBuf>,
     /// What each level contains, measured before by launcher contain
     #[arg(long, value_name = "FOLDER", help_heading = "Run")]
     contain: Option<PathBuf>,
@@ -70,6 +80,9 @@ pub struct BillFlags {
 pub fn run(flags: &BillFlags) -> Result<ExitCode> {
     // Read first: a folder that is none is found out before anything is measured.
     let contained = flags.contain.as_deref().map(contained).transpose()?;
+    if let Some(file) = &flags.declare {
+        return declare::declare(flags, file);
+    }
     if flags.dry_run {
         return dry_run(&flags.plan(planner::host::machine())?);
     }
@@ -99,6 +112,14 @@ pub fn run(flags: &BillFlags) -> Result<ExitCode> {
 
 impl ExperimentFlags for BillFlags {
     fn plan(&self, machine: Machine) -> Result<Experiment> {
+        if let Some(file) = &self.declared {
+            let more = self.swept.0.iter().find(|(key, _)| !declare::NOT_DECLARED.contains(key));
+            if let Some((key, _)) = more {
+                let key = key.replace('_', "-");
+                return usage(format!("--{key} with --declared: the file has the whole plan; leave it out"));
+            }
+            return declare::declared_plan(file, &self.common, machine);
+        }
         let (swept, names_native) = native::split_levels(&self.swept)?;
         let mut asked = swept.request(None, self.common.config.as_ref())?;
         let preset = asked.preset.as_deref().map(SweepPreset::parse).transpose()?;
@@ -151,10 +172,7 @@ impl ExperimentFlags for BillFlags {
 fn fill_default(asked: &mut SweepRequest, machine: &Machine, weaker_sandbox: bool) {
     let mixed = levels_side_by_side(weaker_sandbox);
     let count = mixed.as_slice().len();
-    if let Some(base) = in_turns(asked, machine, mixed) {
-        asked.axes.push(vec![AxisValue { axis: Axis::Isolation, text: mixed.to_string() }]);
-        asked.base = base;
-    }
+    take_turns(asked, machine, mixed);
     // The engine and the launcher have cores as well.
     let has_cores = machine.cores_allowed.len() >= count + 2;
     if has_cores && !asked.has_axis(Axis::Isolation) && !asked.has_axis(Axis::Strategies) {
@@ -170,30 +188,50 @@ fn fill_default(asked: &mut SweepRequest, machine: &Machine, weaker_sandbox: boo
     }
 }
 
-/// Returns the settings of runs in which all levels take turns, if a bill is asked for more
-/// strategies than have cores and for no levels. `None` where others of its settings exclude turns.
-fn in_turns(asked: &SweepRequest, machine: &Machine, mixed: IsolationLevels) -> Option<Settings> {
-    let varies = |axis| asked.axes.iter().any(|values| values[0].axis == axis);
+/// Makes runs in which all levels take turns of a bill that is asked for more strategies than have
+/// cores and for no levels. Nothing changes where other settings exclude turns.
+fn take_turns(asked: &mut SweepRequest, machine: &Machine, mixed: IsolationLevels) {
     // Idle levels must leave the cores to the one whose turn it is.
     let parks = matches!(asked.base.idle, None | Some(Choice::Auto | Choice::Fixed(Idle::Park)));
-    if asked.has_axis(Axis::Isolation) || varies(Axis::Strategies) || varies(Axis::Idle) || !parks {
-        return None;
+    if asked.has_axis(Axis::Isolation) || asked.varies(Axis::Idle) || !parks {
+        return;
     }
-    let Count(each) = asked.base.strategies?;
     // The engine has a core as well.
     let cores = machine.cores_allowed.len().saturating_sub(1) as u64;
-    if each <= asked.base.strategy_cores.map_or(cores, |Count(cores)| cores) {
-        return None;
+    let cores = asked.base.strategy_cores.map_or(cores, |Count(cores)| cores);
+    let of_axis = asked.axes.iter().find(|values| values[0].axis == Axis::Strategies);
+    let each: Vec<u64> = match of_axis {
+        Some(values) => values.iter().filter_map(|value| value.text.parse().ok()).map(|Count(n)| n).collect(),
+        None => asked.base.strategies.iter().map(|Count(each)| *each).collect(),
+    };
+    if each.is_empty() || each.iter().any(|each| *each <= cores) {
+        return;
     }
+    let all: Vec<u64> = each.iter().map(|each| each * mixed.as_slice().len() as u64).collect();
     let mut base = asked.base.clone();
-    base.strategies = Some(Count(each * mixed.as_slice().len() as u64));
     base.crossover = Some(EPOCH);
     base.idle = Some(Choice::Fixed(Idle::Park));
     if base.orders.is_none() && base.window.is_none() && base.schedule.is_none() {
         (base.orders, base.window) = (Some(LONG_LOAD.0), Some(LONG_LOAD.1));
     }
-    let alone = Settings { isolation: Some(mixed), ..base.clone() };
-    planner::resolve(&alone, machine).is_ok().then_some(base)
+    let is_possible = |strategies: &u64| {
+        let strategies = Some(Count(*strategies));
+        let alone = Settings { isolation: Some(mixed), strategies, ..base.clone() };
+        planner::resolve(&alone, machine).is_ok()
+    };
+    if !all.iter().all(is_possible) {
+        return;
+    }
+    match of_axis {
+        Some(_) => {
+            let value = |all: u64| AxisValue { axis: Axis::Strategies, text: all.to_string() };
+            asked.axes.retain(|values| values[0].axis != Axis::Strategies);
+            asked.axes.push(all.into_iter().map(value).collect());
+        }
+        None => base.strategies = all.first().map(|all| Count(*all)),
+    }
+    asked.axes.push(vec![AxisValue { axis: Axis::Isolation, text: mixed.to_string() }]);
+    asked.base = base;
 }
 
 /// Returns the levels that this machine has, with threads twice: an A/A test in every run.
@@ -359,10 +397,14 @@ mod tests {
         assert!(levels >= 3, "threads twice, and a process");
         assert_eq!(mixed.base["strategies"], (4 * levels).to_string());
         assert!(native_settings(&mixed).is_empty(), "it takes no turn");
+        let several = planned("--strategies 4,16");
+        let counts = several.axis(Axis::Strategies).unwrap().values.clone();
+        assert_eq!(counts, [4, 16].map(|each| (each * levels).to_string()));
+        assert_eq!(several.base["crossover"], "50ms");
         for line in [
             "",
             "--strategies 4 --idle spin",
-            "--strategies 2,4",
+            "--strategies 1,4",
             "--strategies 4 --isolation thread,process",
         ] {
             assert_eq!(settings(line)[0], "", "{line}");

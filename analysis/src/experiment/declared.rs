@@ -1,0 +1,33 @@
+//! The plan of an experiment that was declared in a file before its runs.
+
+use super::Experiment;
+use serde::{Deserialize, Serialize};
+
+/// The name of the plan among the figures of an experiment.
+const NAME: &str = "declared";
+
+/// The file in which an experiment's plan was declared before its runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeclaredPlan {
+    /// Name of the file, without its folder.
+    pub file: String,
+    /// SHA-256 of the file, in hexadecimal.
+    pub sha256: String,
+    /// Why a difference within the margin counts as none.
+    pub because: String,
+}
+
+impl Experiment {
+    /// Records that the plan was declared, with a note for every report.
+    pub fn set_declared(&mut self, plan: DeclaredPlan) {
+        let DeclaredPlan { file, sha256, because } = &plan;
+        self.notes.push(format!("declared before its runs in {file}, SHA-256 {sha256}"));
+        self.notes.push(format!("margin {}, because {because}", self.endpoint.margin));
+        self.figures.insert(NAME, &plan);
+    }
+
+    /// Returns the declared plan; `None` if there is none.
+    pub fn declared(&self) -> Option<DeclaredPlan> {
+        self.figures.part(NAME).ok().flatten()
+    }
+}
