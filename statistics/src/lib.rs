@@ -11,6 +11,7 @@ mod queueing;
 pub mod seeded_rng;
 mod shift;
 mod slope;
+mod student;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod synthetic;
 mod verdict;
@@ -23,4 +24,5 @@ pub use margin::Margin;
 pub use queueing::{QueueModel, service_ns};
 pub use shift::{Estimate, Sample};
 pub use slope::slope;
+pub use student::{Confidence, mean_difference, mean_interval};
 pub use verdict::Verdict;
