@@ -1,10 +1,10 @@
 //! Searches the highest rate that a technique sustains: bisection over the offered rate, in a
 //! bounded number of steps.
 //!
-//! A run holds its rate if `rt_venue` from due keeps its p99.9 under the bound and at least 99 % of
-//! the offered rate was sent. A rate is held if most of its runs hold it, of three unless
-//! `--repeats` sets another number: one stall of the machine decides nothing. Of runs whose
-//! verdicts agree the third is not made.
+//! A run holds its rate if `rt_venue` from due keeps its p99.9, or the percentile that was asked
+//! for, under the bound and at least 99 % of the offered rate was sent. A rate is held if most of
+//! its runs hold it, of three unless `--repeats` sets another number: one stall of the machine
+//! decides nothing. Of runs whose verdicts agree the third is not made.
 //!
 //! What is tried next is [`next_step`]'s answer to the rows so far, so a search can be resumed.
 
@@ -24,11 +24,17 @@ use verdict::report::units::{duration, duration_or_dash, plain};
 use verdict::summary::Measure;
 
 const MIN_SENT_SHARE: f64 = 0.99;
-/// Orders that every try has at least: enough for a p99.9.
-const MIN_ORDERS: f64 = 11_000.0;
-/// The longest window of a try, in nanoseconds; with [`MIN_ORDERS`] it makes the lowest rate
+/// The longest window of a try, in nanoseconds; with [`min_orders`] it makes the lowest rate
 /// that can be tried.
 const MAX_WINDOW_NS: u64 = 60_000_000_000;
+
+/// Returns the number of orders that every try has at least: enough for its percentile.
+const fn min_orders(percentile: Percentile) -> f64 {
+    match percentile {
+        Percentile::P999 => 11_000.0,
+        _ => 2_200.0,
+    }
+}
 
 /// Searches the highest rate for each combination of settings, step by step in turns. So all meet
 /// equal conditions of the machine.
@@ -67,7 +73,7 @@ fn search_rates(
         };
         bar.end();
         if say {
-            bar.print_line(&describe_step(name, &step, limits.bound_ns));
+            bar.print_line(&describe_step(name, &step, &limits));
         }
         record.add_step(name, &step);
         record.save(folder)?;
@@ -75,13 +81,14 @@ fn search_rates(
     Ok(MeasureEnd::Complete)
 }
 
-fn describe_step(name: &str, step: &RateStep, bound_ns: u64) -> String {
+fn describe_step(name: &str, step: &RateStep, limits: &SearchLimits) -> String {
     let what = if step.held { "held" } else { "not held" };
     let line = format!(
-        "{name}: {}/s {what}: p99.9 {}, bound {}, {} of {} runs",
+        "{name}: {}/s {what}: {} {}, bound {}, {} of {} runs",
         plain(step.rate_per_s),
-        duration_or_dash(step.p999_ns),
-        duration(bound_ns),
+        limits.percentile.name(),
+        duration_or_dash(step.bounded_ns(limits)),
+        duration(limits.bound_ns),
         step.runs_held,
         step.folders.len(),
     );
@@ -105,8 +112,12 @@ fn attempt(
     let mut limit = Settings::default();
     // It was read when it was given.
     let _ = limits.max_open.as_ref().and_then(|text| limit.set("max_open", text));
-    let window_ns =
-        point.window.unwrap_or_default().0.max((MIN_ORDERS / rate * 1e9) as u64).min(MAX_WINDOW_NS);
+    let window_ns = point
+        .window
+        .unwrap_or_default()
+        .0
+        .max((min_orders(limits.percentile) / rate * 1e9) as u64)
+        .min(MAX_WINDOW_NS);
     let settings = Settings {
         window: Some(Nanos(window_ns)),
         orders: Some(orders_at(rate, window_ns)),
@@ -124,16 +135,19 @@ fn attempt(
         let seed = Some(Count(record.seed.wrapping_add(runs.len() as u64)));
         let settings = Settings { seed, ..settings.clone() };
         let Some((name, made)) = make_run(record, &settings, make)? else { return Ok(None) };
-        losses.push(loss(&made.outline, limits.bound_ns));
+        losses.push(loss(&made.outline, &limits));
         runs.push(made.outline);
         folders.push(name);
     };
     let middle =
         |of: &dyn Fn(&RunOutline) -> Option<f64>| median(&runs.iter().map(of).collect::<Option<Vec<_>>>()?);
+    let of_percentile =
+        |percentile| middle(&|run| Some(from_due(run, percentile)? as f64)).map(|ns| ns as u64);
     Ok(Some(RateStep {
         rate_per_s: rate,
         achieved_per_s: middle(&|run| run.achieved_per_s),
-        p999_ns: middle(&|run| Some(p999_ns(run)? as f64)).map(|ns| ns as u64),
+        p999_ns: of_percentile(Percentile::P999),
+        p99_ns: of_percentile(Percentile::P99).filter(|_| limits.percentile == Percentile::P99),
         held,
         runs_held: losses.iter().filter(|loss| loss.is_none()).count() as u32,
         // Of the first run that was lost, also where most were not.
@@ -153,12 +167,12 @@ fn majority(losses: &[Option<String>], repeats: u32) -> Option<bool> {
     (losses.len() - held > can_be_lost).then_some(false)
 }
 
-fn p999_ns(run: &RunOutline) -> Option<u64> {
-    Percentile::P999.get(&run.measure(Measure::RtVenueFromDue))
+fn from_due(run: &RunOutline, percentile: Percentile) -> Option<u64> {
+    percentile.get(&run.measure(Measure::RtVenueFromDue))
 }
 
 /// Why a run does not hold its rate; `None`: it does.
-fn loss(run: &RunOutline, bound_ns: u64) -> Option<String> {
+fn loss(run: &RunOutline, limits: &SearchLimits) -> Option<String> {
     let share = run.achieved_per_s.zip(run.offered_per_s).map(|(achieved, offered)| achieved / offered);
     if !run.is_usable() {
         let why = run.reasons.first().map_or("no reason given", String::as_str);
@@ -167,9 +181,10 @@ fn loss(run: &RunOutline, bound_ns: u64) -> Option<String> {
     if share.is_none_or(|share| share < MIN_SENT_SHARE) {
         return Some(format!("only {:.1}% was sent", share.unwrap_or(0.0) * 100.0));
     }
-    match p999_ns(run) {
-        None => Some("too few orders for a p99.9".into()),
-        Some(ns) => (ns > bound_ns).then(|| format!("p99.9 {}", duration(ns))),
+    let percentile = limits.percentile.name();
+    match from_due(run, limits.percentile) {
+        None => Some(format!("too few orders for a {percentile}")),
+        Some(ns) => (ns > limits.bound_ns).then(|| format!("{percentile} {}", duration(ns))),
     }
 }
 

@@ -11,7 +11,7 @@ use super::runs::{ExperimentRuns, Point};
 use super::sweep::{self, notes, report_frame};
 use super::{ALL, Answer, Experiment, ExperimentReport, Figures, KindEntry, PAGE, ReportSection, Row};
 use crate::chart::xy_plot::{self, PlotSeries, line_class};
-use crate::stats::Spread;
+use crate::stats::{Percentile, Spread};
 use maud::Markup;
 use record::document::Document;
 use record::fitness::Fitness;
@@ -54,8 +54,11 @@ pub const MAX_RATE_PER_S: f64 = 50_000_000.0;
 /// The conditions of a search: where it begins, and what ends it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchLimits {
-    /// The bound on the p99.9 of `rt_venue` from due, in nanoseconds.
+    /// The bound on a percentile of `rt_venue` from due, in nanoseconds.
     pub bound_ns: u64,
+    /// The percentile.
+    #[serde(default = "usual_percentile", skip_serializing_if = "is_usual")]
+    pub percentile: Percentile,
     /// Maximum number of rates tried for each setting.
     pub max_steps: u32,
     /// The rate tried first.
@@ -63,6 +66,15 @@ pub struct SearchLimits {
     /// The limit on open orders, if the user set one.
     #[serde(default)]
     pub max_open: Option<String>,
+}
+
+const fn usual_percentile() -> Percentile {
+    Percentile::P999
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_usual(percentile: &Percentile) -> bool {
+    *percentile == usual_percentile()
 }
 
 impl SearchLimits {
@@ -105,6 +117,9 @@ pub struct RateStep {
     pub achieved_per_s: Option<f64>,
     /// p99.9 of `rt_venue` from due, in nanoseconds, median over the runs.
     pub p999_ns: Option<u64>,
+    /// Its p99, where that is bounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_ns: Option<u64>,
     /// Whether the rate was held: most of its runs did.
     pub held: bool,
     /// Number of runs that held the rate; 0: an older launcher did not save it.
@@ -114,6 +129,16 @@ pub struct RateStep {
     pub why: String,
     /// Folders of the rate's runs: as many as it took until most agreed.
     pub folders: Vec<String>,
+}
+
+impl RateStep {
+    /// Returns the percentile that is bounded, in nanoseconds.
+    pub const fn bounded_ns(&self, limits: &SearchLimits) -> Option<u64> {
+        match limits.percentile {
+            Percentile::P99 => self.p99_ns,
+            _ => self.p999_ns,
+        }
+    }
 }
 
 /// What a search does next with a setting.
@@ -190,8 +215,11 @@ fn section(sweep: &ExperimentRuns, search: &Search) -> ReportSection {
     let best = |search: &RateSearch| {
         search.steps.iter().find(|step| Some(step.rate_per_s) == search.highest_per_s).cloned()
     };
+    let limits = &search.limits;
+    let bounded = format!("{} from due", limits.percentile.name());
     let title = format!(
-        "highest orders/s: rt_venue from due p99.9 ≤ {}, ≥ 99% sent, in most runs",
+        "highest orders/s: rt_venue from due {} ≤ {}, ≥ 99% sent, in most runs",
+        search.limits.percentile.name(),
         duration(search.limits.bound_ns)
     );
     let held = |step: &RateStep| format!("{} of {}", step.runs_held, step.folders.len());
@@ -202,7 +230,9 @@ fn section(sweep: &ExperimentRuns, search: &Search) -> ReportSection {
         &[
             ("setting", &|(name, _): &(&str, &RateSearch)| (*name).to_owned()),
             ("highest", &|(_, search)| search.highest_per_s.map_or_else(|| "none".into(), plain)),
-            ("p99.9", &|(_, search)| duration_or_dash(best(search).and_then(|step| step.p999_ns))),
+            (limits.percentile.name(), &|(_, search)| {
+                duration_or_dash(best(search).and_then(|step| step.bounded_ns(limits)))
+            }),
             ("runs", &|(_, search)| best(search).map_or_else(|| "–".into(), |step| held(&step))),
             ("steps", &|(_, search)| search.steps.len().to_string()),
         ],
@@ -222,7 +252,7 @@ fn section(sweep: &ExperimentRuns, search: &Search) -> ReportSection {
             ("sent", &|(_, step)| {
                 step.achieved_per_s.map_or_else(|| "–".into(), |rate| format!("{}/s", plain(rate)))
             }),
-            ("p99.9 from due", &|(_, step)| duration_or_dash(step.p999_ns)),
+            (&bounded, &|(_, step)| duration_or_dash(step.bounded_ns(limits))),
             ("held", &|(_, step)| if step.held { "yes".into() } else { "no".into() }),
             ("runs", &|(_, step)| held(step)),
             ("why not", &|(_, step)| step.why.clone()),
@@ -237,7 +267,7 @@ fn section(sweep: &ExperimentRuns, search: &Search) -> ReportSection {
 
 impl RateSearch {
     /// Returns the lowest rate above the highest held one that was tried and not held.
-    fn lowest_failed_per_s(&self) -> Option<f64> {
+    pub(super) fn lowest_failed_per_s(&self) -> Option<f64> {
         let failed = self.steps.iter().filter(|step| !step.held).map(|step| step.rate_per_s);
         failed.filter(|rate| self.highest_per_s.is_none_or(|held| *rate > held)).reduce(f64::min)
     }
@@ -246,13 +276,18 @@ impl RateSearch {
 /// Returns the result of a search in one sentence. A setting is called the best only if every other
 /// one failed to hold a rate that is not above the best one's.
 fn answer(sweep: &ExperimentRuns, search: &Search) -> String {
-    let bound = format!("orders/s with rt_venue from due p99.9 ≤ {}", duration(search.limits.bound_ns));
+    let limits = &search.limits;
+    let bound = format!(
+        "orders/s with rt_venue from due {} ≤ {}",
+        limits.percentile.name(),
+        duration(limits.bound_ns)
+    );
     let points = || sweep.points.iter().zip(&search.points);
     let name = |point: &Point| point.name_without(&sweep.axes, None);
     let held = points().filter_map(|(point, found)| Some((point, found.highest_per_s?)));
     let Some((best, rate)) = held.max_by(|a, b| a.1.total_cmp(&b.1)) else {
-        let bound = duration(search.limits.bound_ns);
-        return format!("no setting holds any tried rate with rt_venue from due p99.9 ≤ {bound}");
+        let (percentile, bound) = (limits.percentile.name(), duration(limits.bound_ns));
+        return format!("no setting holds any tried rate with rt_venue from due {percentile} ≤ {bound}");
     };
     let may_hold = |found: &RateSearch| found.lowest_failed_per_s().is_none_or(|failed| failed > rate);
     let rival = points().find(|(point, found)| !std::ptr::eq(*point, best) && may_hold(found));
@@ -268,10 +303,11 @@ fn answer(sweep: &ExperimentRuns, search: &Search) -> String {
     }
 }
 
-/// Draws the p99.9 over the rate, and the bound as a horizontal line.
+/// Draws the bounded percentile over the rate, and the bound as a horizontal line.
 fn chart(sweep: &ExperimentRuns, search: &Search) -> Option<Markup> {
     let exactly = |value: f64| Spread { median: value, low: value, high: value };
-    let point_of = |step: &RateStep| Some((step.rate_per_s, exactly(step.p999_ns? as f64)));
+    let point_of =
+        |step: &RateStep| Some((step.rate_per_s, exactly(step.bounded_ns(&search.limits)? as f64)));
     let line = |(number, (point, tried)): (usize, (&Point, &RateSearch))| {
         let mut points: Vec<(f64, Spread)> = tried.steps.iter().filter_map(point_of).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -285,11 +321,12 @@ fn chart(sweep: &ExperimentRuns, search: &Search) -> Option<Markup> {
             [rates.low, rates.high].map(|rate| (rate, exactly(search.limits.bound_ns as f64))).to_vec();
         series.push(PlotSeries { name: "bound".into(), class: "c7 dots", points });
     }
+    let percentile = search.limits.percentile.name();
     xy_plot::draw(
         "search",
-        "p99.9 of rt_venue from due at every rate that was tried",
+        &format!("{percentile} of rt_venue from due at every rate that was tried"),
         ("offered rate (orders/s)", axis::NUMBER),
-        ("rt_venue from due, p99.9", axis::DURATION),
+        (&format!("rt_venue from due, {percentile}"), axis::DURATION),
         &series,
     )
 }
@@ -305,6 +342,7 @@ mod tests {
             rate_per_s,
             achieved_per_s: None,
             p999_ns: None,
+            p99_ns: None,
             held,
             runs_held: 0,
             why: String::new(),
@@ -313,7 +351,13 @@ mod tests {
     }
 
     fn limits(first_per_s: f64, max_steps: u32) -> SearchLimits {
-        SearchLimits { bound_ns: 100_000, max_steps, first_per_s, max_open: None }
+        SearchLimits {
+            bound_ns: 100_000,
+            percentile: Percentile::P999,
+            max_steps,
+            first_per_s,
+            max_open: None,
+        }
     }
 
     /// Searches on a machine that holds everything up to `limit`.

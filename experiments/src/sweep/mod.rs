@@ -11,6 +11,7 @@ use super::presets::SweepPreset;
 use super::record::{create, new_record, resume};
 use super::{ExperimentFlags, measure_and_publish, usage};
 use analysis::experiment::{Axis, Experiment, Kind, SearchLimits};
+use analysis::stats::Percentile;
 use anyhow::Result;
 use catalog::folder_of;
 use clap::Args;
@@ -45,11 +46,26 @@ pub struct SweepFlags {
     dry_run: bool,
     /// Find the highest rate that keeps the bound, by bisection; --repeats runs of a rate decide
     /// [default: 3]
-    #[arg(long, requires = "p999", conflicts_with = "resume", help_heading = "Highest rate")]
+    #[arg(long, requires = "bound", conflicts_with = "resume", help_heading = "Highest rate")]
     find_max_rate: bool,
     /// The bound on rt_venue from due, p99.9, e.g. 100us
-    #[arg(long, value_name = "DUR", requires = "find_max_rate", help_heading = "Highest rate")]
+    #[arg(
+        long,
+        value_name = "DUR",
+        group = "bound",
+        requires = "find_max_rate",
+        help_heading = "Highest rate"
+    )]
     p999: Option<Nanos>,
+    /// The bound on its p99 instead
+    #[arg(
+        long,
+        value_name = "DUR",
+        group = "bound",
+        requires = "find_max_rate",
+        help_heading = "Highest rate"
+    )]
+    p99: Option<Nanos>,
     /// Most rates tried for each technique
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=64),
           help_heading = "Highest rate")]
@@ -94,7 +110,9 @@ impl ExperimentFlags for SweepFlags {
         lay_out(&mut record, &asked)?;
         let first = Settings::from_texts(&record.settings_of(&record.rows[0]))?;
         record.notes.extend(preset.and_then(|preset| preset.load_note(&first)));
-        if let Some(bound) = self.p999.filter(|_| self.find_max_rate) {
+        let bound = self.p999.map(|bound| (Percentile::P999, bound));
+        let bound = bound.or(self.p99.map(|bound| (Percentile::P99, bound)));
+        if let Some(bound) = bound.filter(|_| self.find_max_rate) {
             let mut limits = new_search(bound, self.steps, first_per_s, &first, &record)?;
             let texts = asked.base.texts().into_iter();
             limits.max_open = texts.filter(|(key, _)| *key == "max_open").map(|(_, text)| text).next();
@@ -125,7 +143,7 @@ fn take_start_rate(asked: &mut SweepRequest) -> Result<Option<f64>> {
 }
 
 fn new_search(
-    bound: Nanos,
+    (percentile, bound): (Percentile, Nanos),
     most_steps: u32,
     first_per_s: Option<f64>,
     first: &Settings,
@@ -140,10 +158,12 @@ fn new_search(
         }
     };
     if bound.0 == 0 {
-        return usage("--p999 0ns: nothing is as fast as that; give a bound, for example 100us");
+        let flag = percentile.name().replace('.', "");
+        return usage(format!("--{flag} 0ns: nothing is as fast as that; give a bound, for example 100us"));
     }
     Ok(SearchLimits {
         bound_ns: bound.0,
+        percentile,
         max_steps: most_steps,
         first_per_s: first_per_s.unwrap_or(planned),
         max_open: None,

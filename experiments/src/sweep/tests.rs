@@ -11,7 +11,7 @@ use analysis::experiment::{
     ALL, Axis, Experiment, ExperimentRuns, ExperimentState, Figures, Kind, RateSearch, SearchLimits, Setting,
     sweep,
 };
-use analysis::stats::fixtures;
+use analysis::stats::{Percentile, fixtures};
 use anyhow::{Result, anyhow};
 use planner::config::{Common, Settings};
 use planner::host::fake;
@@ -87,7 +87,13 @@ fn tried(settings: &Settings, is_good: bool) -> MeasuredRun {
 fn searched(axes: &[(Axis, &str)], first_per_s: f64, repeats: u64) -> Experiment {
     let mut sweep = record(axes, repeats);
     sweep.kind = Kind::MaxRate;
-    let limits = SearchLimits { bound_ns: 100_000, max_steps: 20, first_per_s, max_open: None };
+    let limits = SearchLimits {
+        bound_ns: 100_000,
+        percentile: Percentile::P999,
+        max_steps: 20,
+        first_per_s,
+        max_open: None,
+    };
     sweep.figures.insert(SearchLimits::NAME, &limits);
     sweep.rows.retain(|row| row.repeat == 0);
     sweep
@@ -359,6 +365,32 @@ fn one_stall_does_not_mislead_a_search_that_repeats() {
     assert!((95_000.0..=100_000.0).contains(&highest.unwrap()), "{highest:?} in {runs} runs");
     // The broken variant: one run a rate. The lowest rate is lost, and with it everything.
     assert_eq!(found_with_a_stall(1), (None, 1));
+}
+
+#[test]
+fn search_bounds_the_percentile_that_was_asked_for() {
+    // p99.9 is beyond the bound at every rate, p99 from 100,000/s on.
+    let highest = |percentile| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sweep = searched(&[], 20_000.0, 1);
+        let limits = SearchLimits { percentile, ..SearchLimits::from_experiment(&sweep).unwrap() };
+        sweep.figures.insert(SearchLimits::NAME, &limits);
+        let ended = run_search(&mut sweep, &folder, &mut |settings| {
+            let mut made = tried(settings, false);
+            let rate = settings.orders.unwrap().0 as f64 / (settings.window.unwrap().0 as f64 / 1e9);
+            let figures = made.outline.measures.get_mut("rt_venue_from_due").unwrap();
+            figures.p99_ns = Some(if rate <= 100_000.0 { 50_000 } else { 120_000 });
+            Ok(made)
+        });
+        assert_eq!(ended, MeasureEnd::Complete);
+        let search = RateSearch::all(&Experiment::read(folder.path()).unwrap()).unwrap().remove(0);
+        let failed = search.steps.iter().find(|step| !step.held).unwrap();
+        let prefix = format!("{} ", percentile.name());
+        assert!(failed.why.starts_with(&prefix) && failed.bounded_ns(&limits).is_some(), "{failed:?}");
+        search.highest_per_s
+    };
+    assert_eq!(highest(Percentile::P999), None);
+    assert!((95_000.0..=100_000.0).contains(&highest(Percentile::P99).unwrap()));
 }
 
 #[test]

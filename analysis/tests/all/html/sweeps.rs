@@ -269,6 +269,7 @@ fn search_page_shows_trials_and_result() {
         rate_per_s,
         achieved_per_s: Some(rate_per_s),
         p999_ns,
+        p99_ns: None,
         held,
         runs_held: 0,
         why: String::new(),
@@ -278,7 +279,13 @@ fn search_page_shows_trials_and_result() {
         [step(1e4, Some(9_000), true), step(4e4, Some(250_000), false), step(2e4, Some(80_000), true)];
     let mut sweep = sweep(Kind::MaxRate, &[(Axis::Technique, &["spsc-mux", "pipe"])], 1);
     sweep.rows.iter_mut().for_each(|row| row.figures = Figures::default());
-    let limits = SearchLimits { bound_ns: 100_000, max_steps: 3, first_per_s: 1e4, max_open: None };
+    let limits = SearchLimits {
+        bound_ns: 100_000,
+        percentile: Percentile::P999,
+        max_steps: 3,
+        first_per_s: 1e4,
+        max_open: None,
+    };
     sweep.figures.insert(SearchLimits::NAME, &limits);
     let [spsc, pipe] = ["technique=spsc-mux", "technique=pipe"];
     first.iter().for_each(|tried| sweep.add_step(spsc, tried));
