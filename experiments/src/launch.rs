@@ -26,7 +26,8 @@ const MIN_ANNOUNCED: Duration = Duration::from_secs(10);
 const RUN_OVERHEAD: Duration = Duration::from_millis(1_300);
 
 /// Returns the number of an experiment's missing runs and the time that they will take. For a
-/// search, the maximum of both. `None` for a recorded flow, whose length is not known here.
+/// search, the maximum number of rates and of the time for all of their runs. `None` for a recorded
+/// flow, whose length is not known here.
 pub(super) fn expected_time(record: &Experiment, machine: &Machine) -> Option<(u32, Duration)> {
     let mut missing = 0u32;
     let mut time = Duration::ZERO;
@@ -38,11 +39,11 @@ pub(super) fn expected_time(record: &Experiment, machine: &Machine) -> Option<(u
         let Input::Drawn { window_ns, .. } = resolved.input else { return None };
         let each = Duration::from_nanos(window_ns.saturating_add(resolved.settings.delay().max_ns))
             .saturating_add(RUN_OVERHEAD);
-        let runs = match &limits {
-            Some(limits) => limits.max_steps,
-            None => of_setting().filter(|row| is_missing(record, row)).count() as u32,
+        let (rows, runs) = match &limits {
+            Some(limits) => (limits.max_steps, limits.max_steps.saturating_mul(record.repeats)),
+            None => [of_setting().filter(|row| is_missing(record, row)).count() as u32; 2].into(),
         };
-        missing = missing.saturating_add(runs);
+        missing = missing.saturating_add(rows);
         time = time.saturating_add(each.saturating_mul(runs));
     }
     Some((missing, time))
@@ -58,8 +59,13 @@ pub(super) fn total_runs(record: &Experiment) -> usize {
 /// made in addition to earlier ones of the experiment, of which the pace is known, are always
 /// announced.
 fn announcement(record: &Experiment, (missing, time): (u32, Duration), is_more: bool) -> Option<String> {
-    let at_most = if record.kind.entry().is_search { "at most " } else { "" };
-    let (noun, purpose) = if is_more { ("more run", " for lost pairs") } else { ("run", "") };
+    let is_search = record.kind.entry().is_search;
+    let at_most = if is_search { "at most " } else { "" };
+    let (noun, purpose) = match (is_more, is_search) {
+        (true, _) => ("more run", " for lost pairs"),
+        (_, true) => ("rate", ""),
+        _ => ("run", ""),
+    };
     // What replaces lost pairs is not in the time.
     let most = pairs::max_repeats(record) as usize * record.settings().len();
     let has_budget = !is_more && most > total_runs(record);

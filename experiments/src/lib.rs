@@ -18,6 +18,7 @@ mod bill;
 mod board;
 mod busy;
 mod caller;
+mod capacity;
 mod cli;
 mod compare;
 mod contain;
@@ -133,6 +134,9 @@ fn measure_experiment(record: &mut Experiment, folder: &Path, json: bool) -> Res
         // Measure even if the line cannot be printed.
         let _ = if json { Ok(()) } else { writeln!(::record::screen::stdout(), "{line}") };
     };
+    if let Some(said) = capacity::announcement(record) {
+        say(&said);
+    }
     let mut pace = Pace::default();
     let slowdown = load.map_or(1.0, Load::slowdown);
     let measure = |record: &mut Experiment| measure_missing(record, folder, json, &mut pace, slowdown);
@@ -141,7 +145,10 @@ fn measure_experiment(record: &mut Experiment, folder: &Path, json: bool) -> Res
         complain(&format!("{}: {why}", record.kind));
     }
     contain::add_cost(record);
-    Ok(ended)
+    match ended {
+        MeasureEnd::Complete => capacity::measure(record, folder, json),
+        _ => Ok(ended),
+    }
 }
 
 /// Returns what the kind of an experiment asks of a run with these settings beyond its outline.

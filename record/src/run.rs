@@ -504,4 +504,8 @@ pub struct ProcessUsage {
     /// Memory in bytes that is mapped by huge pages.
     #[serde(default)]
     pub huge_bytes: Option<u64>,
+    /// Proportional set size in bytes: its private memory and its share of what others have mapped
+    /// too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pss_bytes: Option<u64>,
 }

@@ -60,5 +60,6 @@ pub fn run(hash: usize, ns: f64) -> RunOutline {
         is_pinned: true,
         walk_ns: None,
         costs: Vec::new(),
+        usage: Vec::new(),
     }
 }

@@ -7,6 +7,7 @@ mod evidence;
 mod family;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
+mod level_usage;
 mod outline;
 mod pairing;
 pub mod placement;
@@ -15,10 +16,12 @@ mod verdict;
 pub use ::verdict::chart::{Spread, median};
 pub use evidence::{Evidence, MAX_HALF_WIDTH, Ranking, rank};
 pub use family::{correct_family, correct_secondary, holm};
+pub use level_usage::{LevelUsage, StrategyUsage};
 pub use outline::{MachineKey, OpenOrdersCheck, Percentile, RunOutline, is_oversubscribed, values};
 pub use pairing::{MIN_KEPT_SHARE, PlacementRuns, RunPairing, kept_pairs_decide, pair_runs};
 pub use statistics::{
-    Difference, Equivalence, Estimate, HostDifference, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Margin, Method,
-    QueueModel, RESOLUTION, Sample, Verdict, difference, format_ratio, service_ns, slope,
+    Confidence, Difference, Equivalence, Estimate, HostDifference, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Margin,
+    Method, QueueModel, RESOLUTION, Sample, Verdict, difference, format_ratio, mean_difference,
+    mean_interval, service_ns, slope,
 };
 pub use verdict::{ComparisonLine, compare_figure};

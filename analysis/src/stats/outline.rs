@@ -1,5 +1,6 @@
 //! Run outlines: the part of a run's summary that comparisons need.
 
+use super::LevelUsage;
 use protocol::plan::{Idle, IsolationLevels, MemorySettings, Plan, Stamps, Technique, ThreadPlan, Threading};
 use record::run::RunOutcome;
 use serde::{Deserialize, Serialize};
@@ -105,6 +106,10 @@ pub struct RunOutline {
     /// Costs of strategies besides latency, by isolation level.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<StrategyCosts>,
+    /// What the strategies at each place of the isolation levels used; empty if an older launcher
+    /// did not save it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub usage: Vec<LevelUsage>,
 }
 
 /// The mean number of open orders from two sources. A run in which they differ by more than the
@@ -212,6 +217,7 @@ impl RunOutline {
             is_pinned: plan.threads.iter().any(|thread| thread.core.is_some()),
             walk_ns: summary.working_set.and_then(|set| set.walk_p50_ns),
             costs: summary.costs.clone(),
+            usage: LevelUsage::from_summary(summary),
         }
     }
 
@@ -223,6 +229,7 @@ impl RunOutline {
         own.run = format!("{}/{}-{}", self.run, level.level, level.again);
         own.measures.extend(level.measures.clone());
         own.costs.retain(|costs| costs.isolation == level.level);
+        own.usage.retain(|usage| (usage.level, usage.again) == (level.level, level.again));
         own.returned = level.measure(Measure::RtVenue).count;
         own
     }

@@ -4,10 +4,13 @@
 //! reference row with its interval, and what else it costs. What a level contains when a strategy
 //! goes wrong is added once it is measured (`contains` of a row).
 
+#[cfg(test)]
+mod capacity_tests;
 mod declare;
 mod native;
 
 use super::benchmark;
+use super::capacity;
 use super::dry_run::dry_run;
 use super::flags::{AxisValue, SweepRequest, SweptSettings};
 use super::forecast::shared_across_levels;
@@ -57,14 +60,18 @@ pub struct BillFlags {
     #[arg(long, value_name = "MARGIN", conflicts_with = "folder")]
     margin: Option<Margin>,
     /// Write the plan into this new file and measure nothing: commit it before the runs
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["folder", "dry_run"], requires = "because")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["folder", "dry_run", "find_capacity"], requires = "because")]
     declare: Option<PathBuf>,
     /// Why a difference within the margin changes nothing for who uses the engine
     #[arg(long, value_name = "REASON", requires = "declare")]
     because: Option<String>,
     /// Measure what --declare wrote into this file, and nothing else
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["folder", "margin", "declare"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["folder", "margin", "declare", "find_capacity"])]
     declared: Option<PathBuf>,
+    /// Find the highest rate of each level whose p99 from due stays below this limit, e.g. 2ms:
+    /// adds a search in runs of each level alone
+    #[arg(long, value_name = "LIMIT", conflicts_with = "folder")]
+    find_capacity: Option<Nanos>,
     /// What each level contains, measured before by launcher contain
     #[arg(long, value_name = "FOLDER", help_heading = "Run")]
     contain: Option<PathBuf>,
@@ -157,6 +164,9 @@ impl ExperimentFlags for BillFlags {
         record.plan_rows(&settings);
         if is_limited {
             limit_time(&mut record, &settings);
+        }
+        if let Some(bound) = self.find_capacity {
+            capacity::plan(&mut record, bound)?;
         }
         Ok(record)
     }

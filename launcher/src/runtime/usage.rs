@@ -65,17 +65,18 @@ impl ProcessAccount {
             let found = names.iter().filter_map(|name| kilobytes(rollup, name));
             found.fold(None, |sum: Option<u64>, bytes| Some(sum.unwrap_or(0).saturating_add(bytes)))
         };
-        let usage = &mut self.usage;
+        let (usage, pss) = (&mut self.usage, kilobytes(rollup, "Pss:"));
         for (kept, now) in [
             (&mut usage.private_bytes, sum(&["Private_Clean:", "Private_Dirty:", "Private_Hugetlb:"])),
             (&mut usage.resident_shared_bytes, sum(&["Shared_Clean:", "Shared_Dirty:", "Shared_Hugetlb:"])),
             (&mut usage.huge_bytes, sum(&["AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:"])),
             (&mut usage.page_table_bytes, kilobytes(status, "VmPTE:")),
+            (&mut usage.pss_bytes, pss),
         ] {
             // One that is about to exit has less.
             *kept = (*kept).max(now);
         }
-        kilobytes(rollup, "Pss:")
+        pss
     }
 
     /// Records the CPU time of a process that has exited and is not reaped.
@@ -125,6 +126,7 @@ mod tests {
         let usage = account.usage();
         assert_eq!((usage.private_bytes, usage.resident_shared_bytes), (Some(9 << 10), Some(6 << 10)));
         assert_eq!((usage.page_table_bytes, usage.huge_bytes), (Some(64 << 10), Some(2 << 20)));
+        assert_eq!(usage.pss_bytes, Some(7 << 10));
         account.sample_mappings(std::process::id());
         assert!(account.usage().private_bytes > Some(9 << 10));
     }

@@ -29,12 +29,12 @@ pub(super) fn grid(summary: &Summary) -> Option<Grid> {
     (!summary.levels.is_empty()).then_some(rows)
 }
 
-/// Returns the table of each level against the first one; none for a run whose levels did not take
+/// Returns the table of each level against the reference; none for a run whose levels did not take
 /// turns.
 pub(super) fn crossover(summary: &Summary) -> Option<Grid> {
     let found = summary.crossover.as_ref()?;
-    let first = found.levels.first()?.level;
-    let ratio = |ratio: Option<Ratio>| ratio.map_or("-".into(), text);
+    let first = found.reference()?.level;
+    let ratio = |ratio: Option<Ratio>| ratio.map_or("-".into(), |of| change([of.value, of.low, of.high]));
     let name = |of: &LevelDifference| match of.again {
         0 => of.level.to_string(),
         _ => format!("{} A/A", of.level),
@@ -54,15 +54,16 @@ pub(super) fn crossover(summary: &Summary) -> Option<Grid> {
             ("p99", &|row| ratio(row.p99)),
             ("orders beyond p99", &|row| ratio(row.beyond_p99)),
         ],
-        found.levels.iter().skip(1),
+        found.levels.iter().enumerate().filter(|(place, _)| *place != found.reference).map(|(_, row)| row),
     ))
 }
 
-/// Writes a ratio as a change in percent up to a doubling, beyond it as a factor.
-fn text(ratio: Ratio) -> String {
+/// Writes a ratio and the ends of its interval as a change in percent up to a doubling, beyond it
+/// as a factor.
+pub fn change([value, low, high]: [f64; 3]) -> String {
     let percent = |factor: f64| format!("{:+.1}", (factor - 1.0) * 100.0);
-    if ratio.high < 2.0 {
-        return format!("{} % [{}, {}]", percent(ratio.value), percent(ratio.low), percent(ratio.high));
+    if high < 2.0 {
+        return format!("{} % [{}, {}]", percent(value), percent(low), percent(high));
     }
-    format!("× {:.2} [{:.2}, {:.2}]", ratio.value, ratio.low, ratio.high)
+    format!("× {value:.2} [{low:.2}, {high:.2}]")
 }

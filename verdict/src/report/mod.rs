@@ -15,6 +15,7 @@ pub use record::numbers as units;
 
 pub use crate::table::grid;
 pub use export::{csv, markdown, positions_csv};
+pub use levels::change;
 pub use text::terminal;
 pub(crate) use text::{result_fields, setup_fields};
 

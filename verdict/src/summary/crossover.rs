@@ -1,4 +1,5 @@
-//! What a crossover shows: each level against the first one, with intervals.
+//! What a crossover shows: each level against the first threads, or without any against the first
+//! level, with intervals.
 //!
 //! Orders that were due together share the machine's state, so they are no independent samples: the
 //! unit is a block, in which each level has one epoch. An interval comes from resampling whole
@@ -25,12 +26,27 @@ pub struct CrossoverSummary {
     pub epoch_ns: u64,
     /// Number of compared blocks, in each of which every level had one epoch.
     pub blocks: u64,
-    /// Each level against the first one, in the order of the levels.
+    /// Each level against the reference, in the order of the levels.
     pub levels: Vec<LevelDifference>,
+    /// Place of the reference among the levels: of the first threads, or without any 0.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub reference: usize,
 }
 
-/// One level against the first level of its run, by `rt_venue` from the due time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_first(place: &usize) -> bool {
+    *place == 0
+}
+
+impl CrossoverSummary {
+    /// Returns the level with which the others are compared.
+    pub fn reference(&self) -> Option<&LevelDifference> {
+        self.levels.get(self.reference)
+    }
+}
+
+/// One level against the reference of its run, by `rt_venue` from the due time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelDifference {
     /// The level.
     pub level: Isolation,
@@ -42,11 +58,11 @@ pub struct LevelDifference {
     pub p50: Option<Ratio>,
     /// Ratio of the 99th percentiles; null with too few blocks, or fewer than 1,000 orders.
     pub p99: Option<Ratio>,
-    /// Ratio of the shares of orders above the first level's 99th percentile; null as `p99`.
+    /// Ratio of the shares of orders above the reference's 99th percentile; null as `p99`.
     pub beyond_p99: Option<Ratio>,
 }
 
-/// A ratio to the first level, with its interval at 95 %.
+/// A ratio to the reference, with its interval at 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// The estimate: 1.0 is no difference.
@@ -64,15 +80,23 @@ type Orders = Vec<(u64, u32)>;
 pub(super) fn summarize(merged: &MergedRun, isolation: IsolationLevels) -> Option<CrossoverSummary> {
     let epochs = merged.epochs?;
     let (levels, blocks) = orders_by_level(merged, epochs, isolation);
+    let reference = reference_place(isolation);
     let differences = isolation.places().zip(&levels).map(|((level, again), orders)| {
-        let [p50, p99, beyond_p99] = compare(&levels[0], orders, blocks);
+        let [p50, p99, beyond_p99] = compare(&levels[reference], orders, blocks);
         LevelDifference { level, again, orders: orders.len() as u64, p50, p99, beyond_p99 }
     });
     Some(CrossoverSummary {
         epoch_ns: epochs.epoch_ns(),
         blocks: blocks as u64,
         levels: differences.collect(),
+        reference,
     })
+}
+
+/// Returns the place of the first threads. Experiments shift the levels from run to run, and all of
+/// them are compared with threads.
+fn reference_place(isolation: IsolationLevels) -> usize {
+    isolation.as_slice().iter().position(|level| *level == Isolation::Thread).unwrap_or(0)
 }
 
 /// Returns the counted orders of each level, sorted by latency, and the number of blocks. Only
@@ -96,7 +120,7 @@ fn orders_by_level(merged: &MergedRun, epochs: Epochs, isolation: IsolationLevel
     (levels, blocks.len())
 }
 
-/// Compares a level with the first one: median, 99th percentile, share beyond the first level's.
+/// Compares a level with the reference: median, 99th percentile, share beyond the reference's.
 fn compare(first: &Orders, other: &Orders, blocks: usize) -> [Option<Ratio>; 3] {
     if blocks < MIN_BLOCKS {
         return [None; 3];
@@ -210,6 +234,13 @@ mod tests {
         let [_, by_block, _] = compare(&first, &other, 60);
         let [_, by_order, _] = compare(&alone(&first), &alone(&other), 3_000);
         assert!(width(by_block) > 1.5 * width(by_order), "{by_block:?} {by_order:?}");
+    }
+
+    #[test]
+    fn reference_is_the_first_thread_wherever_it_stands() {
+        let place = |text: &str| reference_place(text.parse().unwrap());
+        assert_eq!([place("process+thread+thread"), place("thread+thread+process")], [1, 0]);
+        assert_eq!(place("process+sandbox"), 0);
     }
 
     #[test]

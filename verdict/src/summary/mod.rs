@@ -24,7 +24,7 @@ mod working_set;
 
 pub use around_fault::AroundFault;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
-pub use crossover::CrossoverSummary;
+pub use crossover::{CrossoverSummary, LevelDifference};
 pub use figures::{Distribution, Figures, Measure, to_ns};
 pub use in_flight::InFlight;
 pub use leave_one_out::{LeaveOneOut, PooledPercentiles, format_leave_one_out};
@@ -35,7 +35,7 @@ pub use record::run::ns_per_tick;
 pub use role_restarts::RoleRestartSummary;
 pub use strategies::{StrategySummary, StrategyTail};
 pub use strategy_costs::StrategyCosts;
-pub use threads::ThreadSummary;
+pub use threads::{AgentSummary, ThreadSummary};
 pub use trading::{KillSummary, PositionSummary, RejectionCount, TradingSummary};
 pub use unfired_faults::CUT_SHORT;
 pub use venues::VenueIncident;
@@ -161,7 +161,7 @@ pub struct Summary {
     /// Latencies of each isolation level; empty if all strategies have the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelSummary>,
-    /// The levels against the first one, in a run in which they took turns; null in others.
+    /// The levels against threads, in a run in which they took turns; null in others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crossover: Option<CrossoverSummary>,
     /// Pooled percentiles without the orders of each strategy; empty if only one has orders.
@@ -201,6 +201,18 @@ pub struct Summary {
     /// Why misses of caches were not counted; null if they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub misses_absent: Option<String>,
+    /// Interrupts of the run's cores, as far as the kernel counts them; empty in older summaries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interrupts: Vec<CoreInterrupts>,
+}
+
+/// The interrupts of one core during a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoreInterrupts {
+    /// Number of the core.
+    pub core: u32,
+    /// Number of interrupts.
+    pub count: u64,
 }
 
 impl Document for Summary {
@@ -432,6 +444,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         working_set: working_set::summarize(plan, &processes, ns_per_tick),
         costs,
         misses_absent: record.misses.absent.clone(),
+        interrupts: interrupts(record),
         processes,
     };
     summary.reasons = verdict::reasons(&summary, &record.warnings);
@@ -439,6 +452,11 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
     summary.reasons.splice(0..0, unsent_orders::unsent_orders(record, merged));
     summary.fit_for_latency = summary.reasons.is_empty();
     summary
+}
+
+fn interrupts(record: &RunRecord) -> Vec<CoreInterrupts> {
+    let cores = record.kernel.iter().flat_map(|kernel| &kernel.cores);
+    cores.filter_map(|core| Some(CoreInterrupts { core: core.core, count: core.interrupts? })).collect()
 }
 
 fn stall_free(figures: &Figures) -> Option<StallFree> {

@@ -23,6 +23,10 @@ pub struct StrategyCosts {
     /// Private memory of a strategy's process, mean in bytes; null for threads, which have none of
     /// their own, and where the kernel does not show it.
     pub private_bytes: Option<f64>,
+    /// Proportional set size (PSS) of a strategy's process, mean in bytes; null for threads, and
+    /// where it was not saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pss_bytes: Option<f64>,
     /// Memory that a strategy's process shares with others, mean in bytes.
     pub shared_bytes: Option<f64>,
     /// Page tables of a strategy's process, mean in bytes.
@@ -59,6 +63,7 @@ impl StrategyCosts {
             cpu_s_per_million: middle(|of| of.cpu_s_per_million),
             idle_cpu: middle(|of| of.idle_cpu),
             private_bytes: middle(|of| of.private_bytes),
+            pss_bytes: middle(|of| of.pss_bytes),
             shared_bytes: middle(|of| of.shared_bytes),
             page_table_bytes: middle(|of| of.page_table_bytes),
             huge_bytes: middle(|of| of.huge_bytes),
@@ -133,6 +138,7 @@ impl LevelParts<'_> {
             cpu_s_per_million: (returned > 0).then(|| cpu_ns as f64 / 1e3 / returned as f64),
             idle_cpu: idle_cpu(threads),
             private_bytes: of_usage(|usage| usage.private_bytes),
+            pss_bytes: of_usage(|usage| usage.pss_bytes),
             shared_bytes: of_usage(|usage| usage.resident_shared_bytes),
             page_table_bytes: of_usage(|usage| usage.page_table_bytes),
             huge_bytes: of_usage(|usage| usage.huge_bytes),

@@ -1,6 +1,6 @@
 //! The answer of a bill: the cost of isolation in one sentence and a short table.
 
-use super::{IsolationCostRow, IsolationCosts, LevelCost, growth};
+use super::{IsolationCostRow, IsolationCosts, LevelCost, growth, level_tables};
 use crate::experiment::ratio::{self, describe_verdict, format_all_pairs, line_of, verdict_mark};
 use crate::experiment::time_unit::TimeUnit;
 use crate::grouping::{distinct, grouped};
@@ -268,17 +268,24 @@ pub(super) fn levels_of_headline(isolation_costs: &IsolationCosts) -> Option<Gri
         ("p99 without steal", &latencies[4]),
     ];
     let has_strategy = isolation_costs.rows.iter().any(|row| row.strategy.is_some());
+    // Its columns are there with intervals.
+    let has_table = level_tables::is_known(isolation_costs);
     let costs = cost_columns(isolation_costs);
-    if has_strategy {
+    if has_table {
+        columns.extend(costs.into_iter().filter(|(name, _)| ["PSS", "contains"].contains(name)));
+    } else if has_strategy {
         columns.extend(STRATEGY_COLUMNS);
         columns.extend(costs.into_iter().filter(|(name, _)| *name == "contains"));
     } else {
         columns.extend(costs);
     }
     let rows = headline_rows(isolation_costs, technique);
-    let whose = if has_strategy { "a strategy costs" } else { "else a level costs" };
-    let title =
-        format!("{technique}: {} in {}, and what {whose}", isolation_costs.endpoint.measure, unit.name());
+    let also = match (has_table, has_strategy) {
+        (true, _) => "",
+        (_, true) => ", and what a strategy costs",
+        _ => ", and what else a level costs",
+    };
+    let title = format!("{technique}: {} in {}{also}", isolation_costs.endpoint.measure, unit.name());
     let grid = Grid::from_rows("bill_levels", title, 1, &columns, rows);
     Some(grid.note("from due; all techniques: bill.md and report.html"))
 }

@@ -1,15 +1,20 @@
 //! `bill`: the cost of each isolation level with each technique.
 
+mod capacity;
 mod growth;
 mod headline;
+mod level_figures;
+mod level_tables;
 mod native;
 mod report;
 mod rows;
 #[cfg(test)]
 mod simulated;
 
+pub use capacity::{Capacity, LevelCapacity};
 pub use growth::Growth;
 pub(super) use headline::{answer, headline_technique};
+pub use level_figures::{LevelFigure, LevelFigures, StolenShare, TurnRatios};
 pub use native::{NATIVE, native_techniques};
 pub use report::report;
 
@@ -88,6 +93,9 @@ pub struct IsolationCosts {
     /// What levels add along the settings that vary.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<Growth>,
+    /// The highest rate of each level within a limit; null if it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Capacity>,
     /// The measuring conditions in one line; empty if they are not known.
     #[serde(default)]
     pub conditions: String,
@@ -162,6 +170,9 @@ pub struct IsolationCostRow {
     /// What a strategy costs besides latency, medians; null for runs of older launchers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<StrategyCosts>,
+    /// What is certain of the level's strategies, with intervals; null for runs of older launchers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level_figures: Option<LevelFigures>,
 }
 
 /// The cost that an isolation level adds to a technique in threads.
@@ -221,7 +232,8 @@ impl IsolationCosts {
             endpoint.describe(),
             endpoint.margin.to_string().replace(',', " and ")
         ));
-        Ok(Self { endpoint, rows, growth, conditions: condition_line(record), notes })
+        let capacity = Capacity::from_bill(record)?;
+        Ok(Self { endpoint, rows, growth, capacity, conditions: condition_line(record), notes })
     }
 }
 

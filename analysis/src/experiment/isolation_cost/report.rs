@@ -4,7 +4,7 @@
 use super::headline::{
     CostColumns, LATENCIES, answer, cost_columns, headline, levels_of_headline, time_or_dash, verdicts,
 };
-use super::{IsolationCostRow, IsolationCosts, growth};
+use super::{IsolationCostRow, IsolationCosts, capacity, growth, level_tables};
 use crate::chart::interval_plot::{self, IntervalRow};
 use crate::experiment::ratio::{MARKS, format_ratio, interval_row, line_of};
 use crate::experiment::runs::ExperimentRuns;
@@ -38,6 +38,8 @@ pub fn report(sweep: &ExperimentRuns, isolation_costs: &IsolationCosts) -> Exper
     let section = ReportSection::new("bill", "What isolation costs")
         .text(text)
         .charts(charts.next())
+        .tables(ALL, level_tables::tables(isolation_costs))
+        .tables(ALL, capacity::table(isolation_costs))
         .tables(ALL, verdicts(isolation_costs))
         .tables(ALL, growth::table(isolation_costs))
         .charts(growth::charts(isolation_costs))

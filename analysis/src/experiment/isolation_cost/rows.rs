@@ -2,6 +2,7 @@
 
 mod growth;
 
+use super::level_figures::{LevelFigures, Repeat};
 use super::native::{messages_of, native_techniques};
 use super::{Growth, IsolationCostRow, LevelCost, Reference};
 use crate::experiment::axis::CostRole;
@@ -69,6 +70,8 @@ struct RowRuns {
     /// The values of the conditions that vary.
     conditions: Vec<ConditionValue>,
     runs: Vec<RunOutline>,
+    /// The number of each run's repeat.
+    repeats: Vec<u32>,
     /// Where the machine had its cores, run by run.
     placements: Vec<usize>,
 }
@@ -84,6 +87,12 @@ impl RowRuns {
     /// Returns the conditions in words: `idle park, strategies 2`.
     fn condition(&self) -> String {
         self.conditions.iter().map(ConditionValue::to_string).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the complete and valid runs with their repeats.
+    fn usable_repeats(&self) -> Vec<Repeat<'_>> {
+        let runs = self.repeats.iter().copied().zip(&self.runs);
+        runs.filter(|(_, run)| run.is_usable()).collect()
     }
 
     fn at_placement(&self, place: usize) -> Vec<RunOutline> {
@@ -110,6 +119,7 @@ impl RowRuns {
             is_aa_test: point.is_aa_test,
             conditions: record.axes.iter().filter(is_condition).filter_map(value).collect(),
             runs: point.outlines(),
+            repeats: point.runs.iter().map(|run| run.repeat).collect(),
             placements: Vec::new(),
         })
     }
@@ -216,6 +226,10 @@ fn row(of: &RowRuns, all: &[RowRuns], floors: &[f64], endpoint: &Endpoint) -> Is
         context_switches: middle(&|run| Some(run.context_switches as f64)),
         contains: None,
         strategy: strategy_costs(isolation, &usable),
+        level_figures: LevelFigures::from_runs(
+            &of.usable_repeats(),
+            thread_baseline(of, &all_rows).map(RowRuns::usable_repeats).as_deref(),
+        ),
     }
 }
 
@@ -299,6 +313,7 @@ mod tests {
             setting: variant.into(),
             is_aa_test: false,
             conditions: Vec::new(),
+            repeats: (0..runs.len() as u32).collect(),
             runs,
             placements: Vec::new(),
         }
@@ -344,6 +359,7 @@ mod tests {
             cpu_s_per_million: None,
             idle_cpu: None,
             private_bytes: Some(private),
+            pss_bytes: None,
             shared_bytes: None,
             page_table_bytes: None,
             huge_bytes: None,
