@@ -15,9 +15,16 @@
 //! One word, alone in its pair of cache lines, is even when the asker is next and odd when the
 //! answerer is. The asker stores the next odd number and waits for the even one above it. Both wait
 //! with the CPU's pause hint, which changes the figure by up to a third, as the compared rings do.
+//!
+//! Between far cores a line takes one of two times, by the page that it lies on ([`pages`]). One
+//! line would be a bad sample, so a line is bounced in each of [`PAGES`] fresh pages, and the
+//! figure is the median of the pages.
+
+pub mod pages;
 
 use crate::clock::{Clock, Monotonic};
 use crate::pin::{PinError, pin_to};
+use shm::memory::{AtomicWords, Region};
 use shm::sync::{AtomicU64, Ordering, spin_hint};
 use std::hint::black_box;
 use std::sync::mpsc;
@@ -36,8 +43,17 @@ pub const UNSYNCHRONIZED_ROUNDS: u32 = 4_000;
 /// short as a transfer (255 rounds), one line that two far cores bounce is a third cheaper than one
 /// line per direction; with this work they cost the same.
 const MAX_WORK_ROUNDS: u32 = 4095;
-/// Number of batches; the result is the median of the batches.
-const BATCHES: u32 = 50;
+/// Number of fresh pages in which a line is bounced; the result is the median of the pages. Where a
+/// fifth of the pages are slow, and independent, the median is one of them in 1 of 700
+/// measurements.
+pub const PAGES: usize = 16;
+/// Number of batches in each page, whose result is the median of its batches.
+const BATCHES: u32 = 3;
+/// Number of batches of a line that is bounced alone ([`measure`]).
+const LINE_BATCHES: u32 = 50;
+/// Words between two of the pages, 512 KiB: the pages of one huge page of a host's memory are of
+/// one kind, so 16 pages have at least four chances.
+const PAGE_STRIDE: usize = 65_536;
 /// After this many polls the other thread probably does not run: yield (both may be on one core).
 const SPINS_BEFORE_YIELD: u32 = 20_000;
 /// A measurement ends after this time, with the round trips made so far: between busy cores each
@@ -52,13 +68,35 @@ pub fn median(mut batches: Vec<f64>) -> f64 {
     batches[(batches.len() - 1) / 2]
 }
 
-/// A word alone in two cache lines (the unit of the adjacent-line prefetcher).
-#[repr(align(128))]
-struct CacheLine(AtomicU64);
+/// Words of fresh memory, one in each page that is bounced. All others stay unused, so each word is
+/// alone in its two cache lines (the unit of the adjacent-line prefetcher).
+struct FreshPages(AtomicWords);
+
+impl FreshPages {
+    /// Reserves and touches the pages as the segments of a run are. Where the system refuses that,
+    /// they are heap memory.
+    fn new(count: usize) -> Self {
+        let len = count * PAGE_STRIDE;
+        Self(Region::memfd("floor", len).unwrap_or_else(|_| Region::heap(len)).words())
+    }
+
+    fn word(&self, page: usize, offset: usize) -> &AtomicU64 {
+        &self.0[page * PAGE_STRIDE + offset]
+    }
+
+    fn len(&self) -> usize {
+        self.0.len() / PAGE_STRIDE
+    }
+
+    /// Iterates over a line of each page.
+    fn lines(&self) -> impl Iterator<Item = &AtomicU64> {
+        (0..self.len()).map(|page| self.word(page, 0))
+    }
+}
 
 /// Measures the synchronized round trip of a cache line between two cores, in nanoseconds, with two
 /// new pinned threads. They wait with the pause hint, which [`shm::idle::Spin`] gives now and then.
-/// Takes up to about 10 ms for [`DEFAULT_ROUNDS`].
+/// Takes up to about 15 ms for [`DEFAULT_ROUNDS`].
 ///
 /// The same core twice is allowed and measures the cost of a context switch, which is thousands of
 /// times higher: use fewer rounds then. Between busy cores, or once `stop` returns `true`, the
@@ -69,14 +107,13 @@ pub fn round_trip_ns(
     rounds: u32,
     stop: impl Fn() -> bool + Sync,
 ) -> Result<f64, PinError> {
-    let began = Instant::now();
-    let ask = |line: &AtomicU64| {
-        let is_over = || stop() || began.elapsed() > MAX_TIME;
-        let round_trip = median(batches(rounds, &is_over, |count| bounce(line, count, || {}, &is_over)));
-        stop_answering(line);
-        round_trip
-    };
-    with_pinned_pair(core_a, core_b, ask, answer).map(|(round_trip, ())| round_trip)
+    let (pages, began) = (FreshPages::new(PAGES), Instant::now());
+    let is_over = || stop() || began.elapsed() > MAX_TIME;
+    let ask = || ask_in_turn(&pages, rounds, &is_over, || {});
+    let answer = || pages.lines().for_each(answer);
+    let (batches, ()) =
+        with_pinned_pair(core_a, core_b, ask, answer, || pages.lines().for_each(stop_answering))?;
+    Ok(median_of_pages(&batches))
 }
 
 /// Measures the unsynchronized round trip in nanoseconds: each thread works for a pseudo-random
@@ -89,23 +126,54 @@ pub fn unsynchronized_ns(
     rounds: u32,
     stop: impl Fn() -> bool + Sync,
 ) -> Result<f64, PinError> {
-    let began = Instant::now();
+    let (pages, began) = (FreshPages::new(PAGES), Instant::now());
     let is_over = || stop() || began.elapsed() > MAX_TIME;
-    let alone = |mut work: PseudoRandomWork| batches(rounds, &is_over, |count| each_ns(count, || work.run()));
-    let ask = |line: &AtomicU64| {
+    // In the batches of the pages, one after the other.
+    let alone = |mut work: PseudoRandomWork| {
+        batches(rounds, PAGES as u32 * BATCHES, &is_over, |count| each_ns(count, || work.run()))
+    };
+    let ask = || {
         let mut work = PseudoRandomWork::for_asker();
-        let trips = batches(rounds, &is_over, |count| bounce(line, count, || work.run(), &is_over));
-        stop_answering(line);
+        let trips = ask_in_turn(&pages, rounds, &is_over, || work.run());
         (trips, alone(PseudoRandomWork::for_asker()))
     };
-    let answer = |line: &AtomicU64| {
+    let answer = || {
         let mut work = PseudoRandomWork::for_answerer();
-        answer_after(line, || work.run());
+        pages.lines().for_each(|line| answer_after(line, || work.run()));
         alone(PseudoRandomWork::for_answerer())
     };
-    let ((trips, asker), answerer) = with_pinned_pair(core_a, core_b, ask, answer)?;
-    let works = asker.iter().zip(answerer).map(|(asker, answerer)| asker + answerer);
-    Ok(median(trips.iter().zip(works).map(|(trip, work)| trip - work).collect()))
+    let stop_all = || pages.lines().for_each(stop_answering);
+    let ((trips, asker), answerer) = with_pinned_pair(core_a, core_b, ask, answer, stop_all)?;
+    let mut works = asker.iter().zip(answerer).map(|(asker, answerer)| asker + answerer);
+    let without_work =
+        |page: Vec<f64>| page.into_iter().zip(works.by_ref()).map(|(trip, work)| trip - work).collect();
+    let differences: Vec<Vec<f64>> = trips.into_iter().map(without_work).collect();
+    Ok(median_of_pages(&differences))
+}
+
+/// Bounces a line in each page, one page after the other, with `work` before each round trip, and
+/// ends the answering side of each. Returns the batches of each page, without the pages that
+/// `is_over` left out.
+fn ask_in_turn(
+    pages: &FreshPages,
+    rounds: u32,
+    is_over: &dyn Fn() -> bool,
+    mut work: impl FnMut(),
+) -> Vec<Vec<f64>> {
+    let of_page = rounds / pages.len() as u32;
+    let mut by_page = Vec::new();
+    for line in pages.lines() {
+        if by_page.is_empty() || !is_over() {
+            by_page.push(batches(of_page, BATCHES, is_over, |count| bounce(line, count, &mut work, is_over)));
+        }
+        stop_answering(line);
+    }
+    by_page
+}
+
+/// Returns the median of the pages' medians. Pages without a batch do not count.
+fn median_of_pages(by_page: &[Vec<f64>]) -> f64 {
+    median(by_page.iter().filter(|page| !page.is_empty()).map(|page| median(page.clone())).collect())
 }
 
 /// Computation of pseudo-random lengths, half a microsecond on average, reproducible from its seed.
@@ -135,28 +203,29 @@ impl PseudoRandomWork {
     }
 }
 
-/// Runs an asking and an answering side on a shared cache line, in two new threads pinned to these
-/// cores, and returns the result of each. `ask` ends with [`stop_answering`].
+/// Runs an asking and an answering side in two new threads pinned to these cores, and returns the
+/// result of each. `ask` ends with [`stop_answering`] for each line; `stop` does only that, where
+/// the asking side may not run.
 fn with_pinned_pair<A: Send, B: Send>(
     core_a: u32,
     core_b: u32,
-    ask: impl FnOnce(&AtomicU64) -> A + Send,
-    answer: impl FnOnce(&AtomicU64) -> B + Send,
+    ask: impl FnOnce() -> A + Send,
+    answer: impl FnOnce() -> B + Send,
+    stop: impl FnOnce() + Send,
 ) -> Result<(A, B), PinError> {
-    let line = &CacheLine(AtomicU64::new(0)).0;
     let (pinned, is_pinned) = mpsc::channel();
     std::thread::scope(|scope| {
         let answerer = scope.spawn(move || {
             let result = pin_to(core_b);
             // The receiver waits for this message.
             let _ = pinned.send(result.clone());
-            result.map(|()| answer(line))
+            result.map(|()| answer())
         });
         let asker = scope.spawn(move || {
             is_pinned.recv().expect("the answering thread reports whether it is pinned")?;
-            let asker_result = pin_to(core_a).map(|()| ask(line));
+            let asker_result = pin_to(core_a).map(|()| ask());
             if asker_result.is_err() {
-                stop_answering(line);
+                stop();
             }
             asker_result
         });
@@ -168,13 +237,18 @@ fn with_pinned_pair<A: Send, B: Send>(
 /// Measures round trips from the thread that starts them, in nanoseconds. [`answer`] runs on
 /// another.
 pub fn measure(line: &AtomicU64, rounds: u32) -> f64 {
-    median(batches(rounds, &|| false, |count| bounce(line, count, || {}, &|| false)))
+    median(batches(rounds, LINE_BATCHES, &|| false, |count| bounce(line, count, || {}, &|| false)))
 }
 
-/// Runs the batches of `rounds` round trips, at least one, until `is_over`. Returns the result of
-/// each.
-fn batches(rounds: u32, is_over: &dyn Fn() -> bool, mut batch: impl FnMut(u32) -> f64) -> Vec<f64> {
-    let count = BATCHES.min(rounds.max(1));
+/// Runs `rounds` round trips in at most `count` batches, at least one, until `is_over`. Returns the
+/// result of each.
+fn batches(
+    rounds: u32,
+    count: u32,
+    is_over: &dyn Fn() -> bool,
+    mut batch: impl FnMut(u32) -> f64,
+) -> Vec<f64> {
+    let count = count.min(rounds.max(1));
     let mut made = vec![batch((rounds / count).max(1))];
     made.extend((1..count).take_while(|_| !is_over()).map(|_| batch((rounds / count).max(1))));
     made

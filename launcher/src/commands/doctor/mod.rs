@@ -3,6 +3,7 @@
 //!
 //! A *bad* finding invalidates the figures of the default run; a *note* is a possible improvement.
 
+mod pages;
 mod quiet;
 mod shared;
 mod switch;
@@ -31,9 +32,13 @@ const fn state_name(state: CheckState) -> &'static str {
 
 pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     let mut checks = check_here();
-    let prices = switch::measure(&planner::host::machine());
+    let machine = planner::host::machine();
+    let page_times = pages::measure(&machine);
+    checks.push(pages::check(page_times.as_ref()));
+    let prices = switch::measure(&machine);
     checks.push(switch::check(&prices));
-    writeln!(screen::stdout(), "{}", if flags.json { json(&checks, &prices) } else { table(&checks) })?;
+    let text = if flags.json { json(&checks, page_times.as_ref(), &prices) } else { table(&checks) };
+    writeln!(screen::stdout(), "{text}")?;
     Ok(if worst(&checks) < CheckState::Bad { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -93,12 +98,14 @@ fn table(checks: &[Check]) -> String {
     format!("{}\n{verdict}\n", planner::trimmed(&table))
 }
 
-/// Formats the checks as JSON: `schema`, `fit`, `checks`, and the price of a `switch`.
-fn json(checks: &[Check], prices: &[switch::SwitchPrice]) -> String {
+/// Formats the checks as JSON: `schema`, `fit`, `checks`, the times of `pages`, and the price of a
+/// `switch`.
+fn json(checks: &[Check], page_times: Option<&pages::PageTimes>, prices: &[switch::SwitchPrice]) -> String {
     let value = serde_json::json!({
         "schema": "bulkhead.doctor/1",
         "fit": worst(checks) < CheckState::Bad,
         "checks": checks,
+        "pages": page_times,
         "switch": prices,
     });
     format!("{value:#}")
@@ -403,7 +410,7 @@ mod tests {
     #[test]
     fn json_has_the_checks_of_the_table() {
         let checks = checked(&fake::two_core_vm());
-        let value: serde_json::Value = serde_json::from_str(&json(&checks, &[])).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&json(&checks, None, &[])).unwrap();
         assert_eq!(value["fit"], true);
         assert_eq!(value["checks"].as_array().unwrap().len(), checks.len());
         assert_eq!(value["checks"][0]["name"], "cores");
