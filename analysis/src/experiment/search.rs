@@ -150,31 +150,78 @@ pub enum NextStep {
     Done(Option<f64>, String),
 }
 
+/// Where a bisection begins, how it moves, and what ends it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::experiment) struct BisectionBounds {
+    /// The value tried first, the lowest and the highest one.
+    pub first: f64,
+    pub min: f64,
+    pub max: f64,
+    /// Factor of the next value while everything held, and divisor while nothing did.
+    pub up: f64,
+    pub down: f64,
+    /// Ratio of lowest failed to highest held value that ends it.
+    pub close_enough: f64,
+    pub max_steps: u32,
+}
+
+/// What a bisection does after some steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::experiment) enum Bisection {
+    Try(f64),
+    /// Nothing held, down to this value.
+    NoneHeld(f64),
+    /// The highest value held.
+    AllHeld(f64),
+    /// The highest value that held, and one that is not much higher and failed.
+    Found(f64, f64),
+    /// All steps are made; the highest value that held.
+    OutOfSteps(f64),
+}
+
+/// Bisects on a logarithmic scale between values that held and values that failed.
+pub(in crate::experiment) fn bisect(tried: &[(f64, bool)], bounds: &BisectionBounds) -> Bisection {
+    let of = |wanted: bool| tried.iter().filter(move |(_, held)| *held == wanted).map(|(value, _)| *value);
+    let best = of(true).reduce(f64::max);
+    // Noise may fail a value below one that was held; what counts is the first failure above.
+    let failed = of(false).filter(|value| best.is_none_or(|best| *value > best)).reduce(f64::min);
+    let out_of_steps = tried.len() >= bounds.max_steps as usize;
+    match (best, failed) {
+        (None, None) => Bisection::Try(bounds.first.clamp(bounds.min, bounds.max)),
+        (None, Some(failed)) if failed <= bounds.min || out_of_steps => Bisection::NoneHeld(failed),
+        (None, Some(failed)) => Bisection::Try((failed / bounds.down).max(bounds.min)),
+        (Some(best), None) if best >= bounds.max => Bisection::AllHeld(best),
+        (Some(best), Some(failed)) if failed / best <= bounds.close_enough => Bisection::Found(best, failed),
+        (Some(best), _) if out_of_steps => Bisection::OutOfSteps(best),
+        (Some(best), None) => Bisection::Try((best * bounds.up).min(bounds.max)),
+        (Some(best), Some(failed)) => Bisection::Try((best * failed).sqrt()),
+    }
+}
+
 /// Returns what to do after these steps.
 pub fn next_step(steps: &[RateStep], limits: &SearchLimits) -> NextStep {
-    let held = |step: &&RateStep| step.held;
-    let best = steps.iter().filter(held).map(|step| step.rate_per_s).reduce(f64::max);
-    // Noise may fail a rate below one that was held; what counts is the first failure above.
-    let failed = steps.iter().filter(|step| !step.held).map(|step| step.rate_per_s);
-    let failed = failed.filter(|rate| best.is_none_or(|best| *rate > best)).reduce(f64::min);
-    let out_of_steps = steps.len() >= limits.max_steps as usize;
-    match (best, failed) {
-        (None, None) => NextStep::Try(limits.first_per_s.clamp(MIN_RATE_PER_S, MAX_RATE_PER_S)),
-        (None, Some(failed)) if failed <= MIN_RATE_PER_S || out_of_steps => {
+    let tried: Vec<(f64, bool)> = steps.iter().map(|step| (step.rate_per_s, step.held)).collect();
+    let bounds = BisectionBounds {
+        first: limits.first_per_s,
+        min: MIN_RATE_PER_S,
+        max: MAX_RATE_PER_S,
+        up: 2.0,
+        down: 4.0,
+        close_enough: CLOSE_ENOUGH,
+        max_steps: limits.max_steps,
+    };
+    match bisect(&tried, &bounds) {
+        Bisection::Try(rate) => NextStep::Try(rate),
+        Bisection::NoneHeld(failed) => {
             NextStep::Done(None, format!("even the lowest rate tried, {}/s, is not held", plain(failed)))
         }
-        (None, Some(failed)) => NextStep::Try((failed / 4.0).max(MIN_RATE_PER_S)),
-        (Some(best), None) if best >= MAX_RATE_PER_S => {
-            NextStep::Done(Some(best), "the highest rate tried".into())
-        }
-        (Some(best), Some(failed)) if failed / best <= CLOSE_ENOUGH => {
+        Bisection::AllHeld(best) => NextStep::Done(Some(best), "the highest rate tried".into()),
+        Bisection::Found(best, failed) => {
             NextStep::Done(Some(best), format!("{}/s is not held any more", plain(failed)))
         }
-        (Some(best), _) if out_of_steps => {
+        Bisection::OutOfSteps(best) => {
             NextStep::Done(Some(best), format!("after all {} steps", limits.max_steps))
         }
-        (Some(best), None) => NextStep::Try((best * 2.0).min(MAX_RATE_PER_S)),
-        (Some(best), Some(failed)) => NextStep::Try((best * failed).sqrt()),
     }
 }
 
