@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What each isolation level costs and buys on a machine with many cores: the bills of
 # docs/src/isolation-cost.md, the disturbances of docs/src/interference.md, the containment of
-# threads and the seed benchmark's set-up, most important first, in parts of one to seven minutes.
+# threads and the seed benchmark's set-up, most important first, in parts of one to nine minutes.
 # Needs the static programs of contrib/packaging/release.sh, beside each other, and no network. A
 # part that does not fit into the time left is skipped by name.
 #
@@ -12,7 +12,7 @@
 #                                                                        program of proofs/planted
 set -euo pipefail
 launcher=$(realpath "${LAUNCHER:-target/release/launcher}") out=${1:-target/many-cores} budget=${BUDGET:-540}
-parts=${PARTS:-levels disturb contain number memory park native binary shared seeds planted} planted=${PLANTED_PROGRAM:-}
+parts=${PARTS:-levels disturb contain number memory park native binary limit shared seeds planted} planted=${PLANTED_PROGRAM:-}
 mkdir -p "$out"
 load="--technique spsc-mux --orders 60k --window 1s --delay uniform:1ms..20ms --venues 4"
 mixed="--isolation thread+thread+process"
@@ -38,7 +38,7 @@ part() {
 # shellcheck disable=SC2086
 {
   part levels 60 bill $load --isolation thread+thread+process+sandbox --strategies 4 --idle spin --repeats 20
-  part disturb 420 disturb --idle spin --isolation thread,process,sandbox --repeats 7
+  part disturb-levels 490 disturb --idle spin --isolation thread,process
   part contain 75 contain --technique spsc-mux --isolation thread
   part number-spin 125 bill $load $mixed --strategies 3,6,12 --idle spin --repeats 16
   part memory 125 bill $load $mixed --strategies 3 --idle spin --working-set 0,256KiB,4MiB,64MiB --repeats 12
@@ -56,6 +56,8 @@ part() {
   for sweep in "$out"/seeds-tables/*/; do
     [ ! -d "$sweep" ] || "$launcher" export "$sweep" --svg "$out/seeds.svg" || true
   done
+  part disturb-sandbox 245 disturb --idle spin --isolation sandbox
+  part limit 340 disturb --find-limit --fault thrash --idle spin --isolation thread,process --steps 4
   part shared 60 bill $load $mixed --strategies 12,30 --strategy-cores 4 --idle yield --repeats 8
 }
 case " $parts " in *" planted "*)

@@ -58,7 +58,7 @@ const HELP_BY_COMMAND: [(&str, &str, &str); 8] = [
     ),
     ("contain", "isolation", "Separate strategies and engine at these levels [default: all]"),
     ("disturb", "isolation", "Separate strategies and engine at these levels [default: all]"),
-    ("disturb", "repeats", "Run each disturbance R times, alternated; a verdict needs 5 [default: 10]"),
+    ("disturb", "repeats", "Run each disturbance R times, alternated; a verdict needs 5 [default: 12]"),
     (
         "bill",
         "technique",

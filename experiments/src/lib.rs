@@ -139,8 +139,11 @@ fn measure_experiment(record: &mut Experiment, folder: &Path, json: bool) -> Res
     }
     let mut pace = Pace::default();
     let slowdown = load.map_or(1.0, Load::slowdown);
-    let measure = |record: &mut Experiment| measure_missing(record, folder, json, &mut pace, slowdown);
-    let ended = pairs::measure_pairs(record, measure, say)?;
+    let mut measure = |record: &mut Experiment| measure_missing(record, folder, json, &mut pace, slowdown);
+    let mut ended = pairs::measure_pairs(record, &mut measure, say)?;
+    while ended == MeasureEnd::Complete && contain::plan_next_storms(record)? {
+        ended = measure(record)?;
+    }
     if let Some(why) = record.notes.last().filter(|_| ended == MeasureEnd::GivenUp) {
         complain(&format!("{}: {why}", record.kind));
     }

@@ -98,6 +98,10 @@ pub struct Equivalence {
     pub step: f64,
     /// p-value: the larger one of the two tests; corrected for a secondary figure.
     pub p: f64,
+    /// Upper end of the 90 % interval of the ratio: at 95 % B takes at most that many times as long
+    /// (a test for non-inferiority). `None` if saved by an older launcher.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio_high: Option<f64>,
 }
 
 impl Equivalence {
@@ -180,6 +184,13 @@ pub fn difference(a: &[Sample], b: &[Sample], step: f64, margin: Margin) -> Opti
             high: narrow.high,
             step,
             p: equivalence_p(narrow.value, margin, |shift| method.p(a, b, shift)),
+            ratio_high: Some(
+                method
+                    .estimate(&log_a, &log_b, TEN_PERCENT)?
+                    .map(f64::exp)
+                    .with_min_half_width(step / usual)
+                    .high,
+            ),
         }),
     })
 }

@@ -40,7 +40,8 @@ pub use board::{
 };
 pub use compare::{Comparison, Comparisons};
 pub use contain::disturb::{
-    DISTURBANCE_MARGIN, Disturbance, DisturbanceDone, Disturbances, Effect, EngineGaps, GapComparison,
+    DISTURBANCE_MARGIN, Disturbance, DisturbanceDone, Disturbances, Effect, EngineGaps, FIRST_EVERY,
+    GapComparison, StormLimit, StormSearch, TriedStorm, plan_next_storms,
 };
 pub use contain::{
     Contained, Containment, Containments, FaultOutcome, ProtectionCost, RoleContainment, VenueContainment,

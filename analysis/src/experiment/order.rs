@@ -55,6 +55,13 @@ impl Experiment {
         self.rows.retain(|row| most.get(row.setting.name.as_str()).is_some_and(|most| row.repeat < *most));
     }
 
+    /// Plans more runs of these settings, which have only texts of their own: as many repeats as
+    /// the experiment has, numbered from the first free one on. They are paired with each other.
+    pub fn plan_more_rows(&mut self, settings: &[Setting]) {
+        let first = self.rows.iter().map(|row| row.repeat + 1).max().unwrap_or(0);
+        self.rows.extend(ordered_rows(settings, first..first.saturating_add(self.repeats), self.seed));
+    }
+
     /// Plans more repeats of every setting.
     pub fn add_repeats(&mut self, more: u32) {
         let repeats = self.repeats..self.repeats.saturating_add(more);

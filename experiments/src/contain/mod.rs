@@ -141,6 +141,12 @@ fn outcome(settings: &Settings, run: &LaunchedRun) -> Option<FaultOutcome> {
     }
 }
 
+/// Plans the next runs of a search for the heaviest storm. Returns `false` if it has ended, or the
+/// experiment is none.
+pub(super) fn plan_next_storms(record: &mut Experiment) -> Result<bool> {
+    analysis::experiment::plan_next_storms(record).map_err(Error::msg)
+}
+
 /// Adds the cost of crash protection, measured now, to a complete containment table.
 pub(super) fn add_cost(record: &mut Experiment) {
     let is_contain = FaultPreset::of_kind(record.kind).is_some_and(|preset| !preset.is_compared);

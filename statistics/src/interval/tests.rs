@@ -147,7 +147,8 @@ fn count_equivalent(by_ns: f64, is_shown: fn(&Equivalence) -> bool) -> usize {
 
 #[test]
 fn equivalence_is_shown_only_within_the_margin() {
-    let test = |low, high, p| Equivalence { margin: 10.0, low, high, step: 0.0, p }.is_shown();
+    let test =
+        |low, high, p| Equivalence { margin: 10.0, low, high, step: 0.0, p, ratio_high: None }.is_shown();
     assert!(test(-10.0, 10.0, 0.04) && !test(-10.0, 10.1, 0.04) && !test(-10.1, 0.0, 0.04));
     assert!(!test(-1.0, 1.0, 0.06), "corrected for many figures");
     // One nanosecond beyond the margin is called equivalent in at most 5 %.

@@ -53,6 +53,10 @@ pub struct GapComparison {
     pub calm_per_s: f64,
     /// The same in disturbed runs.
     pub per_s: f64,
+    /// Time lost to gaps of any length in calm runs, those by steal left out, in nanoseconds a
+    /// second; 0 in documents of older versions.
+    #[serde(default)]
+    pub calm_lost_per_s: f64,
     /// Time lost by class, in nanoseconds a second, calm and disturbed. Without empty classes.
     pub classes: Vec<(GapClass, [f64; 2])>,
     /// The number of disturbed runs against that of calm ones, one added to each. Null with too few
@@ -87,6 +91,7 @@ impl GapComparison {
         Some(Self {
             calm_per_s: middle(0, &EngineGaps::long_per_s)?,
             per_s: middle(1, &EngineGaps::long_per_s)?,
+            calm_lost_per_s: middle(0, &EngineGaps::lost_per_s)?,
             classes: classes.collect(),
             difference: compared(&EngineGaps::long_per_s, MARGIN),
             lost: compared(&EngineGaps::lost_per_s, LOST_MARGIN),
@@ -106,6 +111,11 @@ impl GapComparison {
     /// Returns what the pairs show of each declared figure.
     pub fn verdicts(&self) -> [Verdict; 2] {
         self.declared().map(|(_, found)| verdict(found))
+    }
+
+    /// Returns `true` if, at 95 %, the engine lost no more time than the margin allows.
+    pub(super) fn is_lost_within_margin(&self) -> bool {
+        self.lost.is_some_and(|found| super::is_at_most(&found, self.calm_lost_per_s, LOST_MARGIN))
     }
 
     /// Iterates over the declared figures that are known.

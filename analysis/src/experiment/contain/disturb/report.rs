@@ -1,19 +1,19 @@
 //! The report of disturbances: a row for each, and a chart of what they did to the others.
 
-use super::{Disturbance, Disturbances, Effect, GapComparison};
+use super::{Disturbance, Disturbances, Effect, GapComparison, StormLimit, is_within_margin};
 use crate::chart::interval_plot;
-use crate::chart::xy_plot::line_class;
+use crate::chart::xy_plot::{self, PlotSeries, line_class};
 use crate::experiment::picture::{self, ComparedPoint, PicturePanel, PictureSeries};
 use crate::experiment::ratio::{MARKS, format_ratio, interval_row, verdict_mark};
 use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::report_frame;
-use crate::experiment::{ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
+use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
 use crate::grouping::{distinct, grouped};
-use crate::stats::{self, ComparisonLine, Percentile, Verdict};
+use crate::stats::{self, ComparisonLine, Percentile, Spread, Verdict};
 use maud::Markup;
 use protocol::flow::Stage;
 use protocol::plan::{FaultKind, Isolation};
-use record::numbers::{duration_or_dash, short};
+use record::numbers::{duration_or_dash, plain, short};
 use verdict::chart::axis;
 use verdict::summary::Measure;
 use verdict::table::{Column, Grid};
@@ -26,10 +26,12 @@ const WITHIN: &str = "within ±M: at 90 %, every declared time lies that near to
 /// Returns the report of `launcher disturb`.
 pub fn report(all: &Disturbances, record: &ExperimentRuns) -> ExperimentReport {
     let text = "A strategy works on the side, and makes no mistake; the others trade. Each row compares runs with that against runs in which the \
-                strategy does nothing, its own orders left out. undisturbed: equivalent within the margin, in each figure that was declared.";
+                strategy does nothing, its own orders left out. undisturbed: at 95 %, no declared time is longer than its margin allows.";
     let section = ReportSection::new("disturb", "What a strategy does to its neighbors")
         .text(text)
         .charts(chart(all))
+        .charts(rate_chart(all))
+        .tables(ALL, (!all.limits.is_empty()).then(|| limits(all)))
         .tables(TERMINAL, [effects(all)])
         .tables(FILES | PAGE, [table(all)]);
     ExperimentReport {
@@ -40,6 +42,59 @@ pub fn report(all: &Disturbances, record: &ExperimentRuns) -> ExperimentReport {
         sections: vec![section],
         ..report_frame(record)
     }
+}
+
+/// Bytes through which a step of `thrash` streams.
+const THRASH_STEP_BYTES: f64 = 262_144.0;
+
+/// Describes how often a storm does a step: `8,000/s`, and what `thrash` reads a second.
+fn rate(kind: FaultKind, per_s: Option<f64>) -> String {
+    let Some(per_s) = per_s else { return "–".into() };
+    let bytes = match kind {
+        FaultKind::Thrash => format!(" ({:.2} GB/s)", per_s * THRASH_STEP_BYTES / 1e9),
+        _ => String::new(),
+    };
+    format!("{}/s{bytes}", plain(per_s))
+}
+
+/// The heaviest storm that the others survive undisturbed: a row for each disturbance and level.
+fn limits(all: &Disturbances) -> Grid {
+    let columns: [Column<'_, StormLimit>; 6] = [
+        ("level", &|limit| limit.isolation.to_string()),
+        ("the strategy does", &|limit| limit.kind.to_string()),
+        ("undisturbed up to", &|limit| rate(limit.kind, limit.undisturbed_per_s)),
+        ("disturbed from", &|limit| rate(limit.kind, limit.disturbed_per_s)),
+        ("rates", &|limit| limit.tried.len().to_string()),
+        ("ended", &|limit| limit.ended.clone()),
+    ];
+    Grid::from_rows("storm_limits", "The heaviest storm that the others survive undisturbed", 2, &columns, &all.limits)
+        .note("steps asked for, a second: highest rate undisturbed, and lowest disturbed; what lies between tells neither.")
+}
+
+/// Draws the others' p99 against calm runs over the steps that a storm did, for storms that were
+/// tried at several rates.
+fn rate_chart(all: &Disturbances) -> Option<Markup> {
+    let point = |row: &Disturbance| {
+        row.every_ns?;
+        let ratio = others(row, all, Percentile::P99)?.evidence().difference?.ratio;
+        let spread = Spread { median: ratio.value, low: ratio.low, high: ratio.high };
+        Some((format!("{}, {}", row.kind, row.isolation), (row.done_per_s?, spread)))
+    };
+    let lines = grouped(all.rows.iter().filter_map(point));
+    let several = lines.into_iter().filter(|(_, points)| points.len() > 1).enumerate();
+    let series: Vec<PlotSeries> = several
+        .map(|(number, (name, mut points))| {
+            points.sort_by(|a: &(f64, Spread), b| a.0.total_cmp(&b.0));
+            PlotSeries { name, class: line_class(number), points }
+        })
+        .collect();
+    xy_plot::draw(
+        "storm-rates",
+        &format!("{} p99 of the others against calm runs, by the steps done", all.endpoint.measure),
+        ("steps a second", axis::NUMBER),
+        ("ratio to calm (1: equal)", axis::NUMBER),
+        &series,
+    )
 }
 
 fn others(row: &Disturbance, all: &Disturbances, percentile: Percentile) -> Option<ComparisonLine> {
@@ -60,7 +115,8 @@ pub(super) fn describe(row: &Disturbance, all: &Disturbances) -> String {
         Effect::Spread => "the others did not survive".into(),
         Effect::Undisturbed => format!("undisturbed{}", within(row, all)),
         Effect::Disturbed => {
-            let slower = declared().filter(|line| line.verdict == Verdict::Slower);
+            let slower = declared()
+                .filter(|line| line.verdict == Verdict::Slower && !is_within_margin(line, &all.endpoint));
             let most = slower.max_by(|a, b| ratio(a).total_cmp(&ratio(b)));
             let gaps = || {
                 let slower = |(_, found): &(_, stats::Difference)| found.verdict() == Verdict::Slower;
@@ -75,12 +131,10 @@ pub(super) fn describe(row: &Disturbance, all: &Disturbances) -> String {
             })
         }
         Effect::CannotTell => {
-            let is_equal = |found: &Option<stats::Difference>| {
-                found.is_some_and(|found| found.verdict() == Verdict::Equivalent)
-            };
-            let gaps = gap_figures(row).filter(|(_, found)| is_equal(found));
-            let equal = declared().filter(|line| line.verdict == Verdict::Equivalent).map(at);
-            let equal: Vec<String> = equal.chain(gaps.map(|(name, _)| name.to_owned())).collect();
+            let is_lost_within = row.gaps.as_ref().is_some_and(GapComparison::is_lost_within_margin);
+            let lost = is_lost_within.then(|| "engine time lost".to_owned());
+            let equal = declared().filter(|line| is_within_margin(line, &all.endpoint)).map(at);
+            let equal: Vec<String> = equal.chain(lost).collect();
             let known =
                 if equal.is_empty() { String::new() } else { format!("; undisturbed: {}", equal.join(", ")) };
             format!("cannot tell{}{known}", within(row, all))
