@@ -6,7 +6,7 @@ use super::measure::{MeasureEnd, MeasuredRun, RunMaker, is_missing, measure, mea
 use super::progress::{Pace, SweepProgress};
 use super::record::discard_unrecorded_runs;
 use super::search::search;
-use super::{extra_figures, pairs};
+use super::{contain, extra_figures, pairs};
 use analysis::experiment::{Experiment, SearchLimits};
 use anyhow::{Context, Result};
 use indicatif::HumanDuration;
@@ -61,10 +61,11 @@ pub(super) fn total_runs(record: &Experiment) -> usize {
 fn announcement(record: &Experiment, (missing, time): (u32, Duration), is_more: bool) -> Option<String> {
     let is_search = record.kind.entry().is_search;
     let at_most = if is_search { "at most " } else { "" };
-    let (noun, purpose) = match (is_more, is_search) {
-        (true, _) => ("more run", " for lost pairs"),
-        (_, true) => ("rate", ""),
-        _ => ("run", ""),
+    let (noun, purpose) = match is_more {
+        true if contain::is_storm_search(record) => ("more run", " at other rates"),
+        true => ("more run", " for lost pairs"),
+        false if is_search => ("rate", ""),
+        false => ("run", ""),
     };
     // What replaces lost pairs is not in the time.
     let most = pairs::max_repeats(record) as usize * record.settings().len();

@@ -321,6 +321,8 @@ mod tests {
     fn search_finds_the_heaviest_storm_of_each_level() {
         let words = "--find-limit --fault thrash --isolation thread,process --repeats 8 --steps 9";
         let mut record = planned(words).unwrap();
+        assert!(super::super::is_storm_search(&record));
+        assert!(!super::super::is_storm_search(&planned("--isolation thread").unwrap()));
         invent_runs(&mut record);
         let first = record.rows.len();
         while plan_next_storms(&mut record).unwrap() {
@@ -334,6 +336,10 @@ mod tests {
             assert!(held < limit && failed >= limit && failed / held <= 1.51, "{of:?}");
             assert_eq!(of.ended, "within a factor of 1.5");
         }
+        let answer = record.answer(std::path::Path::new("")).unwrap();
+        let (text, page) = (answer.report.terminal(false), analysis::html::experiment_page(&answer.report));
+        assert!(text.contains("undisturbed up to") && text.contains("GB/s"), "{text}");
+        assert!(page.contains("storm-rates"), "the page draws p99 over the rate");
         // Each rate has calm runs of its own: as many at each level as there are rates.
         let is_calm = |row: &&Row| row.setting.name.starts_with("calm");
         let added = record.rows[first..].iter();
