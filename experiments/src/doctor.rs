@@ -2,26 +2,37 @@
 
 use crate::caller;
 use ::record::machine_check::MachineCheck;
+use ::record::switch_price::SwitchPrice;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
-#[derive(Deserialize)]
-struct Found {
-    checks: Vec<MachineCheck>,
+/// What `launcher doctor` finds on a machine.
+#[derive(Default, Deserialize)]
+pub(crate) struct MachineFindings {
+    /// All checks.
+    pub checks: Vec<MachineCheck>,
+    /// The price of a switch between address spaces, by the memory of each side.
+    #[serde(default)]
+    pub switch: Vec<SwitchPrice>,
 }
 
-/// Returns all checks of this machine; none if they cannot be made.
-pub(crate) fn checks_here() -> Vec<MachineCheck> {
+/// Returns what is found on this machine; nothing if it cannot be asked.
+pub(crate) fn findings_here() -> MachineFindings {
     ask().unwrap_or_default()
 }
 
-fn ask() -> Result<Vec<MachineCheck>> {
+fn ask() -> Result<MachineFindings> {
     let output = caller::launcher().args(["doctor", "--json"]).output().context("launcher doctor")?;
-    Ok(serde_json::from_slice::<Found>(&output.stdout)?.checks)
+    Ok(serde_json::from_slice(&output.stdout)?)
 }
 
 /// Returns why the machine is unfit for latency figures just now: what lab and board save with
 /// their figures. What it is by nature they judge themselves.
 pub(crate) fn unfit_here() -> Vec<String> {
-    checks_here().iter().filter(|check| check.is_passing()).filter_map(MachineCheck::reason).collect()
+    findings_here()
+        .checks
+        .iter()
+        .filter(|check| check.is_passing())
+        .filter_map(MachineCheck::reason)
+        .collect()
 }

@@ -92,7 +92,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Contain(flags) => contain::run(flags),
         Command::Disturb(flags) => contain::disturb::run(flags),
         Command::Lab(flags) => lab::run(flags, doctor::unfit_here),
-        Command::Survey(flags) => survey::run(flags, doctor::checks_here),
+        Command::Survey(flags) => survey::run(flags, doctor::findings_here),
         Command::Board(flags) => board::run(flags, doctor::unfit_here),
         Command::Against(flags) => asked::against(flags),
         Command::Page(flags) => asked::page(flags),

@@ -17,4 +17,5 @@ pub mod machine_check;
 pub mod numbers;
 pub mod run;
 pub mod screen;
+pub mod switch_price;
 pub mod units;

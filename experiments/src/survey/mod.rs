@@ -7,6 +7,7 @@
 mod cores;
 mod parts;
 
+use super::doctor::MachineFindings;
 use super::measure::{MadeRow, MeasureEnd, RowMaker, measure_rows};
 use super::progress::{SweepProgress, progress_line};
 use super::usage;
@@ -92,9 +93,9 @@ impl FoundPart {
     }
 }
 
-/// Runs the experiments of a survey on this machine, and draws its card. `check` makes the checks
-/// of `launcher doctor`. A part that cannot run is not an error.
-pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Result<ExitCode> {
+/// Runs the experiments of a survey on this machine, and draws its card. `find` asks
+/// `launcher doctor`. A part that cannot run is not an error.
+pub fn run(flags: &SurveyFlags, find: impl FnOnce() -> MachineFindings) -> Result<ExitCode> {
     if let Some(folder) = &flags.index {
         let count = draw_index(folder)?;
         let [page, picture] = ["README.md", "index.svg"].map(|name| folder.join(name).display().to_string());
@@ -109,8 +110,9 @@ pub fn run(flags: &SurveyFlags, check: impl FnOnce() -> Vec<MachineCheck>) -> Re
     let minutes = if flags.quick { 1 } else { flags.minutes };
     let machine = planner::host::machine();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    let checks = check();
+    let MachineFindings { checks, switch } = find();
     let mut record = plan(minutes, &machine, &checks);
+    record.figures.insert("switch", &switch);
     let folder = create_result_folder(&flags.out, &record.started, record.kind.name())?.canonicalize()?;
     record.save(&folder)?;
     let template = format!("{{spinner}} {{elapsed}} of at most {minutes}m · {{prefix}} · {{wide_msg}}");

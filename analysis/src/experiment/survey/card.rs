@@ -8,6 +8,7 @@ use crate::experiment::{Comparison, isolation_cost};
 use crate::stats::{ComparisonLine, Percentile, Spread};
 use maud::{Markup, html};
 use record::numbers::{count, counted, duration, plain};
+use record::switch_price::SwitchPrice;
 use record::units::human_bytes;
 use verdict::chart::svg::{self, coordinate, line, text};
 use verdict::table::grid::wrap;
@@ -36,6 +37,14 @@ pub(super) fn headline(survey: &Survey) -> String {
     let day = survey.day();
     let incomplete = if survey.complete { "" } else { ", INCOMPLETE: it was interrupted" };
     format!("bulkhead {} survey of {day}, {} min{incomplete}", survey.version, survey.minutes)
+}
+
+/// Returns what a switch to another process costs more than one to a thread. Older surveys have
+/// none.
+fn switch_price(survey: &Survey) -> Option<String> {
+    let prices: Vec<String> = survey.switch.iter().map(SwitchPrice::describe).collect();
+    let all = prices.join("; ");
+    (!prices.is_empty()).then(|| format!("to another process longer than to another thread: {all}"))
 }
 
 fn machine_line(survey: &Survey) -> String {
@@ -69,6 +78,9 @@ pub fn text_card(survey: &Survey) -> String {
         let lines = wrap(&answer(survey, part), WIDTH - NAMES - 2, 0);
         text += &format!("{:NAMES$}{}\n", part.name(), lines.join(&gap));
     }
+    if let Some(price) = switch_price(survey) {
+        text += &format!("{:NAMES$}{}\n", "switch", wrap(&price, WIDTH - NAMES - 2, 0).join(&gap));
+    }
     text
 }
 
@@ -93,7 +105,9 @@ pub(super) fn drawing(survey: &Survey) -> ((f64, f64), Markup) {
     let mut top = 34.0;
     let mut parts: Vec<Markup> = vec![text(MARGIN, top, "start", "heading", &headline(survey))];
     let class = if survey.fitness.is_fit { "dim" } else { "warning" };
-    for (class, words) in [("dim", machine_line(survey)), (class, survey.fitness.sentence())] {
+    let price = switch_price(survey).map(|price| ("dim", format!("A switch {price}")));
+    let lines = [Some(("dim", machine_line(survey))), price, Some((class, survey.fitness.sentence()))];
+    for (class, words) in lines.into_iter().flatten() {
         for words in wrap(&words, LINE_CHARS - 2, 0) {
             top += LINE;
             parts.push(text(MARGIN, top, "start", class, &words));

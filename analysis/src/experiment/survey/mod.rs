@@ -19,6 +19,7 @@ use record::fitness::Fitness;
 use record::machine::Machine;
 use record::machine_check::MachineCheck;
 use record::numbers::counted;
+use record::switch_price::SwitchPrice;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::Path;
@@ -86,6 +87,10 @@ pub struct Survey {
     pub fitness: Fitness,
     /// The checks of `launcher doctor`, made before anything was measured.
     pub checks: Vec<MachineCheck>,
+    /// The price of a switch between address spaces, by the memory of each side; empty in older
+    /// surveys and where it could not be measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switch: Vec<SwitchPrice>,
     /// The parts that were begun.
     pub parts: Vec<PartRecord>,
     /// Round trips of a cache line.

@@ -18,6 +18,7 @@ use protocol::plan::Plan;
 use record::cpu_list;
 use record::machine_check::{CheckState, MachineCheck as Check};
 use record::screen;
+use record::switch_price::SwitchPrice;
 use record::units::human_bytes;
 use std::io::Write;
 use std::process::ExitCode;
@@ -100,7 +101,7 @@ fn table(checks: &[Check]) -> String {
 
 /// Formats the checks as JSON: `schema`, `fit`, `checks`, the times of `pages`, and the price of a
 /// `switch`.
-fn json(checks: &[Check], page_times: Option<&pages::PageTimes>, prices: &[switch::SwitchPrice]) -> String {
+fn json(checks: &[Check], page_times: Option<&pages::PageTimes>, prices: &[SwitchPrice]) -> String {
     let value = serde_json::json!({
         "schema": "bulkhead.doctor/1",
         "fit": worst(checks) < CheckState::Bad,

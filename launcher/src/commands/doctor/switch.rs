@@ -2,8 +2,8 @@
 
 use super::{Check, ok};
 use planner::host::{Machine, signals};
+use record::switch_price::SwitchPrice;
 use record::units::{Bytes, Nanos};
-use serde::Serialize;
 use std::time::Duration;
 use system::switch_price::{SwitchPair, switch_pairs};
 
@@ -13,45 +13,28 @@ const PAIRS: u32 = 15;
 /// Time of one batch: about two thousand switches without memory.
 const BATCH: Duration = Duration::from_millis(10);
 
-/// The price of a switch between address spaces, with memory of a size on each side. All times are
-/// nanoseconds for one switch.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct SwitchPrice {
-    /// Memory that each side walks before it hands over, in bytes.
-    set_bytes: u64,
-    /// Between two threads of a process, with the walk, the wake-up and the wait.
-    thread_ns: f64,
-    /// The same between two processes.
-    process_ns: f64,
-    /// Median of process minus thread over the pairs of batches.
-    price_ns: f64,
-    /// The ends of the median's interval at 95 %.
-    interval_ns: [f64; 2],
+/// Returns the price that pairs of batches show. `None` with fewer than six, whose median has no
+/// such interval.
+fn price_of(set_bytes: u64, pairs: &[SwitchPair]) -> Option<SwitchPrice> {
+    let sorted = |figure: fn(&SwitchPair) -> f64| {
+        let mut all: Vec<f64> = pairs.iter().map(figure).collect();
+        all.sort_unstable_by(f64::total_cmp);
+        all
+    };
+    let prices = sorted(|pair| pair.process_ns - pair.thread_ns);
+    let (middle, rank) = (pairs.len() / 2, interval_rank(pairs.len())?);
+    Some(SwitchPrice {
+        set_bytes,
+        thread_ns: sorted(|pair| pair.thread_ns)[middle],
+        process_ns: sorted(|pair| pair.process_ns)[middle],
+        price_ns: prices[middle],
+        interval_ns: [prices[rank], prices[pairs.len() - 1 - rank]],
+    })
 }
 
-impl SwitchPrice {
-    /// `None` with fewer than six pairs, whose median has no such interval.
-    fn from_pairs(set_bytes: u64, pairs: &[SwitchPair]) -> Option<Self> {
-        let sorted = |figure: fn(&SwitchPair) -> f64| {
-            let mut all: Vec<f64> = pairs.iter().map(figure).collect();
-            all.sort_unstable_by(f64::total_cmp);
-            all
-        };
-        let prices = sorted(|pair| pair.process_ns - pair.thread_ns);
-        let (middle, rank) = (pairs.len() / 2, interval_rank(pairs.len())?);
-        Some(Self {
-            set_bytes,
-            thread_ns: sorted(|pair| pair.thread_ns)[middle],
-            process_ns: sorted(|pair| pair.process_ns)[middle],
-            price_ns: prices[middle],
-            interval_ns: [prices[rank], prices[pairs.len() - 1 - rank]],
-        })
-    }
-
-    fn text(&self) -> String {
-        let [low, high] = self.interval_ns.map(short);
-        format!("{} [{low}, {high}]", short(self.price_ns))
-    }
+fn text(price: &SwitchPrice) -> String {
+    let [low, high] = price.interval_ns.map(short);
+    format!("{} [{low}, {high}]", short(price.price_ns))
 }
 
 /// Returns how many of `n` sorted values lie outside of the median's interval at each end: the most
@@ -84,7 +67,7 @@ pub(super) fn measure(machine: &Machine) -> Vec<SwitchPrice> {
     let Some(core) = machine.cores_allowed.last() else { return Vec::new() };
     let price = |bytes: &usize| {
         let pairs = switch_pairs(*core, *bytes, PAIRS, BATCH, signals::is_end_requested).ok()?;
-        SwitchPrice::from_pairs(*bytes as u64, &pairs)
+        price_of(*bytes as u64, &pairs)
     };
     SETS.iter().filter_map(price).collect()
 }
@@ -93,13 +76,13 @@ pub(super) fn measure(machine: &Machine) -> Vec<SwitchPrice> {
 pub(super) fn check(prices: &[SwitchPrice]) -> Check {
     let with_memory = |price: &SwitchPrice| {
         let size = Bytes(price.set_bytes);
-        format!("{} with {size} walked on each side", price.text())
+        format!("{} with {size} walked on each side", text(price))
     };
     match prices {
         [] => ok("switch", "not measured: no core may be used, or no process started"),
         [first, others @ ..] => {
             let others: Vec<String> = others.iter().map(with_memory).collect();
-            let all = [vec![first.text()], others].concat().join(", ");
+            let all = [vec![text(first)], others].concat().join(", ");
             ok("switch", format!("to another process longer than to another thread by {all}"))
         }
     }
@@ -130,10 +113,10 @@ mod tests {
         let pair = |drift: f64, price: f64| SwitchPair { thread_ns: drift, process_ns: drift + price };
         let pairs: Vec<SwitchPair> =
             (0..15).map(|at| pair(1_000.0 * f64::from(at), 2_000.0 + f64::from(at))).collect();
-        let price = SwitchPrice::from_pairs(0, &pairs).unwrap();
+        let price = price_of(0, &pairs).unwrap();
         assert_eq!((price.price_ns, price.interval_ns), (2_007.0, [2_003.0, 2_011.0]));
         assert!(check(&[price]).found.ends_with("by 2007ns [2003ns, 2011ns]"), "{}", check(&[price]).found);
-        assert_eq!(SwitchPrice::from_pairs(0, &pairs[..5]), None);
+        assert_eq!(price_of(0, &pairs[..5]), None);
         assert!(check(&[]).found.starts_with("not measured"));
     }
 }
