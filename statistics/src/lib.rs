@@ -9,6 +9,7 @@ mod interval;
 mod margin;
 mod queueing;
 pub mod seeded_rng;
+mod shared_core;
 mod shift;
 mod slope;
 mod student;
@@ -22,6 +23,7 @@ pub use interval::{
 };
 pub use margin::Margin;
 pub use queueing::{QueueModel, service_ns};
+pub use shared_core::{CoreCell, CorePrediction, MAX_UTILIZATION, MIN_CELLS, SharedCoreModel};
 pub use shift::{Estimate, Sample};
 pub use slope::slope;
 pub use student::{Confidence, mean_difference, mean_interval};

@@ -1,0 +1,379 @@
+//! A model of parked strategies that share a core: what an order takes there, and how long it
+//! waits, if the strategies are threads and if they are processes.
+//!
+//! # The model
+//!
+//! An order wakes its strategy when it is due and when its report comes. A wake-up serves all that
+//! has arrived by then, so wake-ups an order fall with the rate of a strategy:
+//!
+//! ```text
+//! wake-ups an order     s = 2 / (1 + τ · R/N)
+//! CPU an order          C = b + s · (w + c · (1 − 1/N))      c: of a process; 0 of a thread
+//! utilization           ρ = R · C
+//! p50                   e + f · s + h · (1 − ρ) + g · (C/s) · ρ / (1 − ρ)
+//! ```
+//!
+//! `1 − 1/N` is the share of switches that lead to another strategy; `C/s` is the time of a
+//! wake-up. Threads and processes share all parameters but `c`, so what a process adds to a latency
+//! follows from what it adds to the CPU time. The parameters are fitted to measured cells by least
+//! squares of relative errors, none below 0. Beyond [`MAX_UTILIZATION`] the wait depends on limits
+//! of batches and on time slices, which the model does not have: it gives no latency there.
+
+use serde::{Deserialize, Serialize};
+
+/// The utilization up to which latencies are predicted.
+pub const MAX_UTILIZATION: f64 = 0.9;
+/// Fewest cells for a fit: it has four parameters of CPU time, and four of latency.
+pub const MIN_CELLS: usize = 5;
+/// Wake-ups that an order has alone: when it is due, and when its report comes.
+const WAKES: f64 = 2.0;
+/// Iterations of the fit: each parameter in turn.
+const ITERATIONS: usize = 4_000;
+/// Quantile of the normal distribution for an interval at 95 %.
+const Z: f64 = 1.96;
+
+/// What was measured with a number of strategies on a core at a rate. Pairs are of threads and of
+/// processes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CoreCell {
+    /// Strategies on the core.
+    pub strategies: f64,
+    /// Orders a second of all of them together.
+    pub rate_per_s: f64,
+    /// Wake-ups an order of strategies that had no turn.
+    pub idle_wakes: f64,
+    /// Context switches an order of those that had their turn.
+    pub switches: [f64; 2],
+    /// CPU time of strategies for an order, in nanoseconds.
+    pub cpu_ns: [f64; 2],
+    /// Median latency from the due time, in nanoseconds.
+    pub p50_ns: [f64; 2],
+}
+
+/// What the model says of strategies on a core at one level.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CorePrediction {
+    /// CPU time of strategies for an order, in nanoseconds.
+    pub cpu_ns: f64,
+    /// Share of the core that the strategies take; above 1 they fall behind.
+    pub utilization: f64,
+    /// Orders a second at which the core is full.
+    pub ceiling_per_s: f64,
+    /// Median latency from the due time, in nanoseconds; null near the ceiling.
+    pub p50_ns: Option<f64>,
+    /// The ends of its interval at 95 %.
+    pub p50_interval_ns: Option<[f64; 2]>,
+}
+
+/// The parameters of the model, and how well it predicts cells that it was not fitted to.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SharedCoreModel {
+    /// Rate of wake-ups that halves them, as a time: `τ`, in nanoseconds.
+    pub batching_ns: f64,
+    /// CPU time of an order without its wake-ups: `b`, in nanoseconds.
+    pub body_ns: f64,
+    /// CPU time of a wake-up: `w`, in nanoseconds.
+    pub wake_ns: f64,
+    /// What a process adds to a wake-up: `c`, in nanoseconds.
+    pub switch_ns: f64,
+    /// Parameters of the latency: `e`, `f`, `h` in nanoseconds, and `g`.
+    pub latency: [f64; 4],
+    /// Standard deviation of the logarithm of p50, predicted for cells that were left out of the
+    /// fit, to the measured one. Null with too few cells.
+    pub p50_error: Option<f64>,
+    /// Standard deviation of what a process adds to p50, likewise, in nanoseconds.
+    pub added_error_ns: Option<f64>,
+    /// Cells of the fit.
+    pub cells: usize,
+}
+
+/// One equation of a fit: the factors of the parameters, and the measured value.
+type Equation<const N: usize> = ([f64; N], f64);
+
+impl SharedCoreModel {
+    /// Fits the model to measured cells. `None` with too few of them, or without a difference
+    /// between their numbers of strategies.
+    pub fn fit(cells: &[CoreCell]) -> Option<Self> {
+        let mut model = Self::fit_once(cells)?;
+        // Each cell predicted from all others.
+        let mut errors = (Vec::new(), Vec::new());
+        for (left_out, cell) in cells.iter().enumerate() {
+            let others: Vec<CoreCell> =
+                cells.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, cell)| *cell).collect();
+            let Some(other) = Self::fit_once(&others) else { continue };
+            let [thread, process] =
+                [0, 1].map(|level| other.p50_at(cell.strategies, cell.rate_per_s, cell.idle_wakes, level));
+            let of_level = [thread, process].into_iter().zip(cell.p50_ns);
+            errors.0.extend(of_level.filter_map(|(predicted, measured)| Some((predicted? / measured).ln())));
+            if let (Some(thread), Some(process)) = (thread, process) {
+                errors.1.push((process - thread) - (cell.p50_ns[1] - cell.p50_ns[0]));
+            }
+        }
+        (model.p50_error, model.added_error_ns) = (deviation(&errors.0), deviation(&errors.1));
+        Some(model)
+    }
+
+    fn fit_once(cells: &[CoreCell]) -> Option<Self> {
+        let is_whole = |cell: &&CoreCell| {
+            let figures = [cell.switches, cell.cpu_ns, cell.p50_ns].concat();
+            figures
+                .into_iter()
+                .chain([cell.strategies, cell.rate_per_s])
+                .all(|value| value.is_finite() && value > 0.0)
+        };
+        let cells: Vec<&CoreCell> = cells.iter().filter(is_whole).collect();
+        let is_other = |cell: &&&CoreCell| cell.strategies != cells[0].strategies;
+        if cells.len() < MIN_CELLS - 1 || cells.iter().find(is_other).is_none() {
+            return None;
+        }
+        let mut model = Self {
+            batching_ns: batching_ns(&cells)?,
+            body_ns: 0.0,
+            wake_ns: 0.0,
+            switch_ns: 0.0,
+            latency: [0.0; 4],
+            p50_error: None,
+            added_error_ns: None,
+            cells: cells.len(),
+        };
+        let both = || cells.iter().flat_map(|cell| [(*cell, 0), (*cell, 1)]);
+        let cpu: Vec<Equation<3>> = both()
+            .map(|(cell, level)| {
+                let wakes = model.wakes(cell.strategies, cell.rate_per_s) + cell.idle_wakes;
+                ([1.0, wakes, wakes * switch_share(cell.strategies, level)], cell.cpu_ns[level])
+            })
+            .collect();
+        [model.body_ns, model.wake_ns, model.switch_ns] = least_squares(&cpu);
+        let latency: Vec<Equation<4>> = both()
+            .filter_map(|(cell, level)| {
+                let factors =
+                    model.latency_factors(cell.strategies, cell.rate_per_s, cell.idle_wakes, level)?;
+                Some((factors, cell.p50_ns[level]))
+            })
+            .collect();
+        model.latency = least_squares(&latency);
+        Some(model)
+    }
+
+    /// Returns the wake-ups an order with so many strategies at a rate.
+    fn wakes(&self, strategies: f64, rate_per_s: f64) -> f64 {
+        WAKES / (1.0 + self.batching_ns / 1e9 * rate_per_s / strategies)
+    }
+
+    /// Returns the CPU time of an order, in nanoseconds.
+    fn cpu_at(&self, strategies: f64, rate_per_s: f64, idle_wakes: f64, level: usize) -> f64 {
+        let wakes = self.wakes(strategies, rate_per_s) + idle_wakes;
+        self.body_ns + wakes * (self.wake_ns + self.switch_ns * switch_share(strategies, level))
+    }
+
+    /// Returns the factors of the parameters of the latency; `None` near the ceiling.
+    fn latency_factors(
+        &self,
+        strategies: f64,
+        rate_per_s: f64,
+        idle_wakes: f64,
+        level: usize,
+    ) -> Option<[f64; 4]> {
+        let (wakes, cpu_ns) =
+            (self.wakes(strategies, rate_per_s), self.cpu_at(strategies, rate_per_s, idle_wakes, level));
+        let utilization = rate_per_s * cpu_ns / 1e9;
+        let wait_ns = cpu_ns / (wakes + idle_wakes) * utilization / (1.0 - utilization);
+        (utilization <= MAX_UTILIZATION).then_some([1.0, wakes, 1.0 - utilization, wait_ns])
+    }
+
+    fn p50_at(&self, strategies: f64, rate_per_s: f64, idle_wakes: f64, level: usize) -> Option<f64> {
+        let factors = self.latency_factors(strategies, rate_per_s, idle_wakes, level)?;
+        let p50_ns = dot(&factors, &self.latency);
+        (p50_ns > 0.0).then_some(p50_ns)
+    }
+
+    /// Predicts threads and processes: so many strategies on a core, at orders a second of all
+    /// together, next to others that only wake up and find nothing to do.
+    pub fn predict(&self, strategies: f64, rate_per_s: f64, idle_wakes: f64) -> [CorePrediction; 2] {
+        [0, 1].map(|level| {
+            let cpu_ns = self.cpu_at(strategies, rate_per_s, idle_wakes, level);
+            let p50_ns = self.p50_at(strategies, rate_per_s, idle_wakes, level);
+            let factor = self.p50_error.map(|error| (Z * error).exp());
+            CorePrediction {
+                cpu_ns,
+                utilization: rate_per_s * cpu_ns / 1e9,
+                ceiling_per_s: self.ceiling_per_s(strategies, level),
+                p50_ns,
+                p50_interval_ns: p50_ns.zip(factor).map(|(ns, factor)| [ns / factor, ns * factor]),
+            }
+        })
+    }
+
+    /// Returns the rate at which the core is full: utilization grows with the rate, so it is
+    /// bisected.
+    fn ceiling_per_s(&self, strategies: f64, level: usize) -> f64 {
+        let (mut low, mut high) = (0.0, 1e9);
+        for _ in 0..100 {
+            let middle = f64::midpoint(low, high);
+            let is_full = middle * self.cpu_at(strategies, middle, 0.0, level) >= 1e9;
+            *(if is_full { &mut high } else { &mut low }) = middle;
+        }
+        low
+    }
+}
+
+/// Returns the share of a strategy's switches that lead to another address space.
+fn switch_share(strategies: f64, level: usize) -> f64 {
+    if level == 0 { 0.0 } else { 1.0 - 1.0 / strategies.max(1.0) }
+}
+
+/// Returns `τ`: the median over cells and levels of what their switches say.
+fn batching_ns(cells: &[&CoreCell]) -> Option<f64> {
+    let of = |cell: &&CoreCell| {
+        let (strategies, rate_per_s) = (cell.strategies, cell.rate_per_s);
+        cell.switches.map(|switches| (WAKES / switches - 1.0).max(0.0) * strategies / rate_per_s * 1e9)
+    };
+    verdict::chart::median(&cells.iter().flat_map(of).collect::<Vec<f64>>())
+}
+
+/// Returns the parameters, none below 0, with the least squares of relative errors: each parameter
+/// in turn is set to its best value (coordinate descent).
+fn least_squares<const N: usize>(equations: &[Equation<N>]) -> [f64; N] {
+    // Relative: each equation divided by its value.
+    let rows: Vec<[f64; N]> =
+        equations.iter().map(|(factors, value)| factors.map(|factor| factor / value)).collect();
+    let mut found = [0.0; N];
+    for step in 0..ITERATIONS * N {
+        let at = step % N;
+        let square: f64 = rows.iter().map(|row| row[at] * row[at]).sum();
+        let rest: f64 = rows.iter().map(|row| row[at] * (1.0 - dot(row, &found))).sum();
+        if square > 0.0 {
+            found[at] = f64::max(0.0, found[at] + rest / square);
+        }
+    }
+    found
+}
+
+fn dot<const N: usize>(a: &[f64; N], b: &[f64; N]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// Returns the standard deviation of errors around 0; `None` with fewer than four.
+fn deviation(errors: &[f64]) -> Option<f64> {
+    let squares: f64 = errors.iter().map(|error| error * error).sum();
+    (errors.len() >= 4).then(|| (squares / (errors.len() - 1) as f64).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seeded_rng::SeededRng;
+
+    const PLANTED: SharedCoreModel = SharedCoreModel {
+        batching_ns: 120_000.0,
+        body_ns: 6_000.0,
+        wake_ns: 8_000.0,
+        switch_ns: 2_500.0,
+        latency: [20_000.0, 40_000.0, 30_000.0, 1.4],
+        p50_error: None,
+        added_error_ns: None,
+        cells: 0,
+    };
+
+    /// Returns the cell that the planted model has, with noise of up to this share.
+    fn cell(strategies: f64, rate_per_s: f64, noise: f64, draws: &mut SeededRng) -> CoreCell {
+        let mut noisy = |value: f64| value * (1.0 + noise * (2.0 * draws.next_unit() - 1.0));
+        let idle_wakes = 200.0 * strategies / rate_per_s;
+        let p50 = |level| PLANTED.p50_at(strategies, rate_per_s, idle_wakes, level).unwrap_or(5e6);
+        CoreCell {
+            strategies,
+            rate_per_s,
+            idle_wakes,
+            switches: [0; 2].map(|_: i32| noisy(PLANTED.wakes(strategies, rate_per_s))),
+            cpu_ns: [0, 1].map(|level| noisy(PLANTED.cpu_at(strategies, rate_per_s, idle_wakes, level))),
+            p50_ns: [0, 1].map(|level| noisy(p50(level))),
+        }
+    }
+
+    fn calibration(noise: f64, seed: u64) -> Vec<CoreCell> {
+        let mut draws = SeededRng::new(seed);
+        let places = [2.0, 4.0, 16.0].into_iter().flat_map(|n| [(n, 12_000.0), (n, 32_000.0)]);
+        places.chain([(4.0, 10_000.0)]).map(|(n, rate)| cell(n, rate, noise, &mut draws)).collect()
+    }
+
+    /// Returns the greatest relative error of p50 and of CPU time over cells of other numbers and
+    /// rates.
+    fn errors(model: &SharedCoreModel) -> [f64; 2] {
+        let (mut p50, mut cpu) = (0.0f64, 0.0f64);
+        for (strategies, rate_per_s) in [(1.0, 20_000.0), (8.0, 25_000.0), (8.0, 45_000.0), (32.0, 20_000.0)]
+        {
+            let both = model
+                .predict(strategies, rate_per_s, 0.0)
+                .into_iter()
+                .zip(PLANTED.predict(strategies, rate_per_s, 0.0));
+            for (found, planted) in both {
+                cpu = cpu.max((found.cpu_ns / planted.cpu_ns - 1.0).abs());
+                if let (Some(found), Some(planted)) = (found.p50_ns, planted.p50_ns) {
+                    p50 = p50.max((found / planted - 1.0).abs());
+                }
+            }
+        }
+        [p50, cpu]
+    }
+
+    #[test]
+    fn planted_parameters_are_found_without_noise() {
+        let model = SharedCoreModel::fit(&calibration(0.0, 1)).unwrap();
+        assert!((model.batching_ns / PLANTED.batching_ns - 1.0).abs() < 1e-6, "{model:?}");
+        assert!((model.switch_ns / PLANTED.switch_ns - 1.0).abs() < 0.02, "{model:?}");
+        assert!((model.wake_ns / PLANTED.wake_ns - 1.0).abs() < 0.02, "{model:?}");
+        let [p50, cpu] = errors(&model);
+        assert!(p50 < 0.02 && cpu < 0.01, "{p50} {cpu}");
+        assert!(model.p50_error.unwrap() < 0.02, "{model:?}");
+    }
+
+    #[test]
+    fn noisy_cells_predict_others_about_as_well_as_they_are_measured() {
+        for seed in 0..20 {
+            let model = SharedCoreModel::fit(&calibration(0.03, seed)).unwrap();
+            let [p50, cpu] = errors(&model);
+            assert!(p50 < 0.12 && cpu < 0.08, "seed {seed}: {p50} {cpu}");
+        }
+    }
+
+    /// The broken variant: CPU time that does not fall with the rate, as 1/CPU at a low rate has
+    /// it, puts the ceiling too low.
+    #[test]
+    fn without_batches_the_ceiling_is_too_low() {
+        let model = SharedCoreModel::fit(&calibration(0.0, 1)).unwrap();
+        let found = model.predict(4.0, 12_000.0, 0.0)[0];
+        let planted = PLANTED.predict(4.0, 12_000.0, 0.0)[0].ceiling_per_s;
+        assert!((found.ceiling_per_s / planted - 1.0).abs() < 0.01, "{found:?}");
+        assert!(1e9 / found.cpu_ns < 0.8 * planted, "{found:?}");
+    }
+
+    #[test]
+    fn one_strategy_pays_for_no_switch() {
+        let [thread, process] = PLANTED.predict(1.0, 20_000.0, 0.0);
+        assert_eq!(thread, process);
+        let [thread, process] = PLANTED.predict(16.0, 20_000.0, 0.0);
+        assert!(process.cpu_ns > thread.cpu_ns && process.p50_ns > thread.p50_ns);
+        assert!(process.ceiling_per_s < thread.ceiling_per_s);
+    }
+
+    #[test]
+    fn near_the_ceiling_there_is_no_latency() {
+        let [thread, process] = PLANTED.predict(8.0, 0.97 * PLANTED.ceiling_per_s(8.0, 0), 0.0);
+        assert_eq!((thread.p50_ns, process.p50_ns), (None, None));
+        assert!(thread.utilization < 1.0 && process.utilization > thread.utilization);
+        let full = PLANTED.ceiling_per_s(8.0, 1);
+        assert!((PLANTED.predict(8.0, full, 0.0)[1].utilization - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn too_few_cells_or_one_number_give_no_model() {
+        let cells = calibration(0.0, 1);
+        assert_eq!(SharedCoreModel::fit(&cells[..3]), None);
+        let same: Vec<CoreCell> = cells.iter().map(|cell| CoreCell { strategies: 4.0, ..*cell }).collect();
+        assert_eq!(SharedCoreModel::fit(&same), None);
+        let broken: Vec<CoreCell> =
+            cells.iter().map(|cell| CoreCell { cpu_ns: [f64::NAN, 0.0], ..*cell }).collect();
+        assert_eq!(SharedCoreModel::fit(&broken), None);
+        assert_eq!(SharedCoreModel::fit(&[]), None);
+    }
+}
