@@ -7,6 +7,7 @@ use crate::contain::ContainFlags;
 use crate::contain::disturb::DisturbFlags;
 use crate::flags::ResumeFlags;
 use crate::lab::LabFlags;
+use crate::predict::PredictFlags;
 use crate::survey::SurveyFlags;
 use crate::sweep::SweepFlags;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -97,6 +98,9 @@ pub enum Command {
     /// Survey this machine: every experiment in short, and one card
     #[command(after_help = SURVEY_EXAMPLES)]
     Survey(SurveyFlags),
+    /// Predict what strategies will cost as processes, and measure the error
+    #[command(after_help = PREDICT_EXAMPLES)]
+    Predict(Box<PredictFlags>),
     /// Measure the board: one writer, any number of reader processes
     #[command(after_help = BOARD_EXAMPLES)]
     Board(Box<BoardFlags>),
@@ -219,6 +223,15 @@ Examples:
   launcher survey                       at most fifteen minutes
   launcher survey --minutes 5           fewer settings and repeats";
 
+const PREDICT_EXAMPLES: &str = "\
+Examples:
+  launcher predict --strategies 24 --rate 30k
+  launcher predict --strategies 24 --strategy-cores 4 --rate 200k --isolation sandbox
+  launcher predict --grid               30 cells, a third of them left out of the fit
+
+The first one calibrates this machine, in about a minute. Later ones use that
+calibration, and need only the run that shows the error.";
+
 const BOARD_EXAMPLES: &str = "\
 Examples:
   launcher board                        three loads, about ten seconds
@@ -266,7 +279,7 @@ mod tests {
 
     #[test]
     fn help_fits_eighty_columns() {
-        for command in "sweep resume compare bill contain disturb survey lab board".split(' ') {
+        for command in "sweep resume compare bill contain disturb survey lab predict board".split(' ') {
             let line = format!("{command} --help");
             let help = parse(&line).unwrap_err();
             assert_eq!(help.kind(), ErrorKind::DisplayHelp);

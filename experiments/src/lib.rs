@@ -32,6 +32,7 @@ mod launcher;
 mod measure;
 mod pairs;
 mod points;
+mod predict;
 mod presets;
 mod progress;
 mod publish;
@@ -93,6 +94,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Disturb(flags) => contain::disturb::run(flags),
         Command::Lab(flags) => lab::run(flags, doctor::unfit_here),
         Command::Survey(flags) => survey::run(flags, doctor::findings_here),
+        Command::Predict(flags) => predict::run(flags),
         Command::Board(flags) => board::run(flags, doctor::unfit_here),
         Command::Against(flags) => asked::against(flags),
         Command::Page(flags) => asked::page(flags),
@@ -141,7 +143,7 @@ fn measure_experiment(record: &mut Experiment, folder: &Path, json: bool) -> Res
     let slowdown = load.map_or(1.0, Load::slowdown);
     let mut measure = |record: &mut Experiment| measure_missing(record, folder, json, &mut pace, slowdown);
     let mut ended = pairs::measure_pairs(record, &mut measure, say)?;
-    while ended == MeasureEnd::Complete && contain::plan_next_storms(record)? {
+    while ended == MeasureEnd::Complete && plan_next(record, json)? {
         ended = measure(record)?;
     }
     if let Some(why) = record.notes.last().filter(|_| ended == MeasureEnd::GivenUp) {
@@ -154,8 +156,16 @@ fn measure_experiment(record: &mut Experiment, folder: &Path, json: bool) -> Res
     }
 }
 
+/// Adds the runs that follow from those that were made. Returns `true` if there are any.
+fn plan_next(record: &mut Experiment, json: bool) -> Result<bool> {
+    Ok(contain::plan_next_storms(record)? || predict::plan_next(record, json)?)
+}
+
 /// Returns what the kind of an experiment asks of a run with these settings beyond its outline.
 fn extra_figures(kind: Kind, settings: &Settings, run: &LaunchedRun) -> Figures {
+    if kind == Kind::Predict {
+        return predict::figures(run);
+    }
     let preset = contain::FaultPreset::of_kind(kind);
     preset.map_or_else(Figures::default, |preset| (preset.figures)(settings, run))
 }

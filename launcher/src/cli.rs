@@ -166,6 +166,9 @@ pub enum ExperimentCommand {
     /// Survey this machine: every experiment in short, and one card
     #[command(disable_help_flag = true)]
     Survey(Words),
+    /// Predict what strategies will cost as processes, and measure the error
+    #[command(disable_help_flag = true)]
+    Predict(Words),
     /// Measure the board: one writer, any number of reader processes
     #[command(disable_help_flag = true)]
     Board(Words),

@@ -245,7 +245,7 @@ axes! {
     On = "on", AxisEntry::UNSWEPT;
     /// The NUMA nodes of its writer and its readers.
     Nodes = "nodes", AxisEntry::UNSWEPT;
-    /// The part of a survey.
+    /// The part of a survey, or what a run of a prediction is for.
     Part = "part", AxisEntry::UNSWEPT;
 }
 

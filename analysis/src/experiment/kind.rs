@@ -23,5 +23,7 @@ named_enum! {
         Board = "board",
         /// What one machine shows in all of them.
         Survey = "survey",
+        /// What strategies will cost.
+        Predict = "predict",
     }
 }

@@ -22,6 +22,7 @@ mod kind;
 pub mod lab;
 mod order;
 mod picture;
+pub mod predict;
 mod ratio;
 mod record;
 mod report;
@@ -57,6 +58,7 @@ pub use lab::{
 };
 pub use order::{ordered_rows, turns};
 pub use picture::ComparedPoint;
+pub use predict::{Asked, MeasuredCell, PredictPart, Prediction};
 pub use report::{ALL, ExperimentReport};
 pub(crate) use report::{FILES, PAGE, ReportSection, SectionPart, TERMINAL, with_figures};
 pub use rows_csv::rows_csv;
@@ -95,6 +97,7 @@ impl Kind {
             Self::Lab => &lab::KIND,
             Self::Board => &board::KIND,
             Self::Survey => &survey::KIND,
+            Self::Predict => &predict::KIND,
         }
     }
 }

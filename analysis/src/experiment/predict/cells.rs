@@ -1,0 +1,128 @@
+//! What the runs of a prediction measured, as cells of the model.
+
+use super::Asked;
+use crate::experiment::{Axis, Experiment, Row};
+use crate::stats::RunOutline;
+use protocol::plan::Isolation;
+use serde::{Deserialize, Serialize};
+use statistics::CoreCell;
+use system::named_enum;
+use verdict::summary::{CrossoverSummary, LevelSummary, Measure, StrategyCosts};
+
+named_enum! {
+    /// What a run of a prediction is for.
+    PredictPart {
+        /// The first one: how much a core carries, about.
+        Pilot = "pilot",
+        /// The model is fitted to it.
+        Fitted = "fitted",
+        /// Left out of the fit, drawn before it.
+        HeldOut = "held-out",
+        /// What was asked, measured after it was predicted.
+        Asked = "asked",
+    }
+}
+
+impl PredictPart {
+    /// Returns the part of a row.
+    pub fn of(row: &Row) -> Option<Self> {
+        row.setting.values.get(&Axis::Part).and_then(|text| Self::from_name(text))
+    }
+
+    /// Returns `true` if the model is fitted to the part's runs.
+    pub fn is_fitted(self) -> bool {
+        matches!(self, Self::Pilot | Self::Fitted)
+    }
+}
+
+/// Wake-ups a second of a parked strategy that has nothing to do: no wait is longer than 10 ms.
+const IDLE_WAKES_PER_S: f64 = 100.0;
+
+/// A run in which threads and strategies at another level took turns on the same cores.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredCell {
+    /// What the run is for.
+    pub part: PredictPart,
+    /// The folder of the run; empty if an earlier prediction made it.
+    pub folder: String,
+    /// Strategies of a level.
+    pub strategies: u32,
+    /// Cores that they share.
+    pub cores: u32,
+    /// Orders a second of all of them together.
+    pub rate_per_s: f64,
+    /// What was measured, for each of those cores.
+    pub cell: CoreCell,
+    /// p50 of the second group of threads to that of the first: what is no difference. Null where
+    /// there is one group.
+    pub aa_ratio: Option<f64>,
+    /// The level against the threads, block by block: ratio of p50 with its interval. Null with too
+    /// few blocks.
+    pub ratio: Option<[f64; 3]>,
+    /// Memory of a strategy of the level in its process, with page tables, in bytes.
+    pub memory_bytes: Option<f64>,
+    /// Whether the run is valid, so that it counts.
+    pub is_usable: bool,
+}
+
+impl MeasuredCell {
+    /// Reads all runs that were made, in their order. A run without figures of both levels is left
+    /// out.
+    pub fn all(experiment: &Experiment) -> Vec<Self> {
+        experiment.made().filter_map(|row| Self::from_row(experiment, row)).collect()
+    }
+
+    fn from_row(experiment: &Experiment, row: &Row) -> Option<Self> {
+        let run = row.outline()?;
+        let asked = Asked::of_cell(&experiment.settings_of(row))?;
+        let level = run.levels.iter().find(|own| own.level != Isolation::Thread)?;
+        let threads: Vec<&LevelSummary> =
+            run.levels.iter().filter(|own| own.level == Isolation::Thread).collect();
+        let cost = |isolation| run.costs.iter().find(|cost: &&StrategyCosts| cost.isolation == isolation);
+        let costs = [cost(Isolation::Thread)?, cost(level.level)?];
+        let p50 = |own: &LevelSummary| Some(own.measures.get(Measure::RtVenueFromDue.name())?.p50_ns? as f64);
+        let thread_p50s: Vec<f64> = threads.iter().copied().filter_map(p50).collect();
+        let places = run.levels.len() as f64;
+        let rate_per_s = run.offered_per_s?;
+        let orders_each = run.returned as f64 / f64::from(run.strategies.max(1));
+        let (strategies, cores) = (f64::from(level.strategies), f64::from(asked.cores));
+        let idle_wakes = IDLE_WAKES_PER_S * (places - 1.0) * strategies / rate_per_s;
+        let switches = costs.map(|cost| {
+            (cost.voluntary_switches + cost.involuntary_switches) / orders_each.max(1.0) - idle_wakes
+        });
+        let cpu_ns = [costs[0].cpu_s_per_million? * 1e3, costs[1].cpu_s_per_million? * 1e3];
+        let thread_ns = thread_p50s.iter().sum::<f64>() / thread_p50s.len().max(1) as f64;
+        let crossover: Option<CrossoverSummary> = row.figures.part("crossover").ok().flatten();
+        let ratio = crossover.and_then(|found| {
+            let own = found.levels.iter().find(|own| own.level != Isolation::Thread)?.p50?;
+            Some([own.value, own.low, own.high])
+        });
+        Some(Self {
+            part: PredictPart::of(row)?,
+            folder: row.folder.clone(),
+            strategies: level.strategies.into(),
+            cores: asked.cores,
+            rate_per_s,
+            cell: CoreCell {
+                strategies: strategies / cores,
+                rate_per_s: rate_per_s / cores,
+                idle_wakes,
+                switches,
+                cpu_ns,
+                p50_ns: [thread_ns, p50(level)?],
+            },
+            aa_ratio: (thread_p50s.len() > 1).then(|| thread_p50s[1] / thread_p50s[0]),
+            ratio,
+            memory_bytes: costs[1]
+                .private_bytes
+                .zip(costs[1].page_table_bytes)
+                .map(|(own, pages)| own + pages),
+            is_usable: is_usable(&run),
+        })
+    }
+}
+
+/// Returns `true` if a run counts: valid, and its senders kept up.
+fn is_usable(run: &RunOutline) -> bool {
+    run.is_usable() && run.has_kept_up()
+}

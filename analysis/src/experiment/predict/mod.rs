@@ -1,0 +1,247 @@
+//! `predict`: what strategies will cost as threads and as processes, with the error of the
+//! prediction.
+//!
+//! A row is a run in which threads and strategies at another level take turns on the same cores.
+//! The model ([`statistics::SharedCoreModel`]) is fitted to some rows and predicts the others.
+
+mod cells;
+mod report;
+
+pub use cells::{MeasuredCell, PredictPart};
+
+use super::{Answer, Experiment, KindEntry, SettingTexts, sweep};
+use protocol::plan::{Isolation, IsolationLevels};
+use record::document::answer_json;
+use record::fitness::Fitness;
+use record::numbers::{counted, plain};
+use record::switch_price::SwitchPrice;
+use serde::{Deserialize, Serialize};
+pub use statistics::{CorePrediction, SharedCoreModel};
+use verdict::chart::median;
+
+/// The entry of `launcher predict`.
+pub const KIND: KindEntry = KindEntry {
+    title: "What strategies will cost as processes",
+    summary: |experiment| match Asked::of_experiment(experiment) {
+        Some(asked) => format!("prediction for {}", asked.name()),
+        None => format!("grid of {}", counted(experiment.settings().len() as u64, "cell")),
+    },
+    answer: |experiment, _| {
+        let found = Prediction::from_experiment(experiment);
+        let json = answer_json("bulkhead.predict/1", &found).map_err(|error| error.to_string())?;
+        Ok(Answer { report: report::report(experiment, &found), json })
+    },
+    ..sweep::RUNS
+};
+
+/// The numbers of a question: so many strategies on so many cores at a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Strategies.
+    pub strategies: u32,
+    /// Cores that they share.
+    pub cores: u32,
+    /// Orders a second of all of them together.
+    pub rate_per_s: f64,
+}
+
+impl Asked {
+    /// The name of the question among the figures of an experiment.
+    pub const NAME: &'static str = "asked";
+
+    /// Returns the question of an experiment; `None` of a grid.
+    pub fn of_experiment(experiment: &Experiment) -> Option<Self> {
+        experiment.figures.part(Self::NAME).ok().flatten()
+    }
+
+    /// Returns the strategies of one level and their cores in the settings of a run, with a rate of
+    /// 0. `None` without any.
+    fn of_cell(settings: &SettingTexts) -> Option<Self> {
+        let number = |key: &str| settings.get(key)?.parse::<u32>().ok();
+        let levels = settings.get("isolation")?.parse::<IsolationLevels>().ok()?;
+        let strategies = number("strategies")? / levels.as_slice().len() as u32;
+        Some(Self { strategies, cores: number("strategy_cores").unwrap_or(1).max(1), rate_per_s: 0.0 })
+    }
+
+    /// Returns the question in words: `24 strategies on 1 core at 50,000 orders/s`.
+    pub fn name(&self) -> String {
+        let [strategies, cores] = [(self.strategies, "strategy"), (self.cores, "core")]
+            .map(|(count, noun)| counted(count.into(), noun));
+        format!("{strategies} on {cores} at {} orders/s", plain(self.rate_per_s))
+    }
+
+    /// Returns the cores that have a strategy.
+    fn used_cores(&self) -> f64 {
+        f64::from(self.cores.min(self.strategies).max(1))
+    }
+
+    /// Predicts threads and processes.
+    pub fn predict(&self, model: &SharedCoreModel) -> [CorePrediction; 2] {
+        self.predict_next_to(model, 0.0)
+    }
+
+    /// Predicts threads and processes next to strategies that have no turn.
+    fn predict_next_to(&self, model: &SharedCoreModel, idle_wakes: f64) -> [CorePrediction; 2] {
+        let cores = self.used_cores();
+        let each = model.predict(f64::from(self.strategies) / cores, self.rate_per_s / cores, idle_wakes);
+        each.map(|one| CorePrediction { ceiling_per_s: one.ceiling_per_s * cores, ..one })
+    }
+
+    /// Returns the least number of strategies on the same cores at the same rate for which a figure
+    /// of a process is 5 % above that of a thread. `None` if no number up to 256 is predicted so.
+    fn first_above(
+        &self,
+        model: &SharedCoreModel,
+        figure: fn(&CorePrediction) -> Option<f64>,
+    ) -> Option<u32> {
+        (self.cores..=MAX_STRATEGIES).find(|strategies| {
+            let [thread, process] = Self { strategies: *strategies, ..*self }.predict(model);
+            figure(&thread).zip(figure(&process)).is_some_and(|(thread, process)| process >= 1.05 * thread)
+        })
+    }
+}
+
+/// The most strategies that a run may have.
+pub const MAX_STRATEGIES: u32 = 256;
+
+/// A cell that was predicted, then measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PredictedCell {
+    /// The cell as it was measured.
+    pub measured: MeasuredCell,
+    /// Threads and processes as they were predicted.
+    pub predicted: [CorePrediction; 2],
+}
+
+/// The errors of predictions of several cells, each a median of absolute values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PredictionErrors {
+    /// Cells.
+    pub cells: usize,
+    /// Cells that were predicted to be near their ceiling, at one level at least: no latency.
+    pub near_ceiling: usize,
+    /// Relative error of p50, of threads and processes.
+    pub p50: Option<f64>,
+    /// Relative error of CPU time an order.
+    pub cpu: Option<f64>,
+    /// Error of what a process adds to p50, relative to what it adds.
+    pub added_p50: Option<f64>,
+    /// The same, in nanoseconds.
+    pub added_p50_ns: Option<f64>,
+    /// Error of what a process adds to CPU time, relative to what it adds.
+    pub added_cpu: Option<f64>,
+}
+
+/// The answer of `launcher predict`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The question; null for a grid.
+    pub asked: Option<Asked>,
+    /// The level that is compared with threads.
+    pub level: Option<Isolation>,
+    /// The folder of the earlier prediction whose runs the model is fitted to; null if they are
+    /// this one's.
+    pub calibration: Option<String>,
+    /// The price of a switch between address spaces on this machine.
+    pub switch: Vec<SwitchPrice>,
+    /// The model; null until its runs are made.
+    pub model: Option<SharedCoreModel>,
+    /// Threads and processes as predicted.
+    pub predicted: Option<[CorePrediction; 2]>,
+    /// Memory that a strategy at the level has of its own, in bytes.
+    pub memory_bytes: Option<f64>,
+    /// The least number of strategies for which a process costs 5 % more than a thread, in CPU time
+    /// and in p50, on the same cores at the same rate.
+    pub five_percent_cpu: Option<u32>,
+    /// The same for p50.
+    pub five_percent_p50: Option<u32>,
+    /// Cells that were predicted before they were measured.
+    pub held_out: Vec<PredictedCell>,
+    /// The errors over those cells.
+    pub errors: PredictionErrors,
+    /// Cells to which the model is fitted.
+    pub fitted: Vec<MeasuredCell>,
+}
+
+impl Prediction {
+    /// Reads what the rows of an experiment show so far.
+    pub fn from_experiment(experiment: &Experiment) -> Self {
+        let asked = Asked::of_experiment(experiment);
+        let (fitted, others): (Vec<MeasuredCell>, Vec<MeasuredCell>) =
+            MeasuredCell::all(experiment).into_iter().partition(|cell| cell.part.is_fitted());
+        let model = fit(&fitted);
+        let predict = |model: SharedCoreModel| {
+            let cell = |measured: MeasuredCell| {
+                let MeasuredCell { strategies, cores, rate_per_s, .. } = measured;
+                let idle_wakes = measured.cell.idle_wakes;
+                let predicted = Asked { strategies, cores, rate_per_s }.predict_next_to(&model, idle_wakes);
+                PredictedCell { measured, predicted }
+            };
+            others.into_iter().map(cell).collect::<Vec<_>>()
+        };
+        let held_out = model.map_or_else(Vec::new, predict);
+        let above = |figure| asked.zip(model).and_then(|(asked, model)| asked.first_above(&model, figure));
+        let levels = experiment.base.get("isolation").and_then(|text| text.parse::<IsolationLevels>().ok());
+        let memory: Vec<f64> = fitted.iter().filter_map(|cell| cell.memory_bytes).collect();
+        Self {
+            asked,
+            level: levels.and_then(|levels| levels.distinct().find(|level| *level != Isolation::Thread)),
+            calibration: experiment.figures.part("calibration").ok().flatten(),
+            switch: experiment.figures.part("switch").ok().flatten().unwrap_or_default(),
+            model,
+            predicted: asked.zip(model).map(|(asked, model)| asked.predict(&model)),
+            memory_bytes: median(&memory),
+            five_percent_cpu: above(|one| Some(one.cpu_ns)),
+            five_percent_p50: above(|one| one.p50_ns),
+            errors: errors(&held_out),
+            held_out,
+            fitted,
+        }
+    }
+
+    /// Returns why the measured error may not be quoted.
+    fn fitness(&self, experiment: &Experiment) -> Fitness {
+        (sweep::RUNS.fitness)(experiment)
+    }
+}
+
+/// Fits the model to the cells that count.
+pub fn fit(cells: &[MeasuredCell]) -> Option<SharedCoreModel> {
+    let usable = cells.iter().filter(|cell| cell.is_usable).map(|cell| cell.cell);
+    SharedCoreModel::fit(&usable.collect::<Vec<_>>())
+}
+
+fn errors(cells: &[PredictedCell]) -> PredictionErrors {
+    let usable = || cells.iter().filter(|cell| cell.measured.is_usable);
+    let both = |of: &dyn Fn(&PredictedCell, usize) -> Option<f64>| {
+        let all: Vec<f64> = usable().flat_map(|cell| [of(cell, 0), of(cell, 1)]).flatten().collect();
+        median(&all)
+    };
+    let one =
+        |of: &dyn Fn(&PredictedCell) -> Option<f64>| median(&usable().filter_map(of).collect::<Vec<_>>());
+    let added = |[thread, process]: [f64; 2]| process - thread;
+    let added_ns = |cell: &PredictedCell| {
+        let [thread, process] = cell.predicted;
+        Some((added([thread.p50_ns?, process.p50_ns?]), added(cell.measured.cell.p50_ns)))
+    };
+    let is_near = |cell: &&PredictedCell| cell.predicted.iter().any(|level| level.p50_ns.is_none());
+    PredictionErrors {
+        cells: usable().count(),
+        near_ceiling: usable().filter(is_near).count(),
+        p50: both(&|cell, level| {
+            Some((cell.predicted[level].p50_ns? / cell.measured.cell.p50_ns[level] - 1.0).abs())
+        }),
+        cpu: both(&|cell, level| {
+            Some((cell.predicted[level].cpu_ns / cell.measured.cell.cpu_ns[level] - 1.0).abs())
+        }),
+        added_p50: one(&|cell| {
+            added_ns(cell).map(|(predicted, measured)| (predicted / measured - 1.0).abs())
+        }),
+        added_p50_ns: one(&|cell| added_ns(cell).map(|(predicted, measured)| (predicted - measured).abs())),
+        added_cpu: one(&|cell| {
+            let predicted = added(cell.predicted.map(|level| level.cpu_ns));
+            let measured = added(cell.measured.cell.cpu_ns);
+            (measured != 0.0).then(|| (predicted / measured - 1.0).abs())
+        }),
+    }
+}

@@ -1,0 +1,272 @@
+//! The report of a prediction: the answer, one table, the error, and the cells behind it.
+
+use super::{MeasuredCell, PredictedCell, Prediction, PredictionErrors};
+use crate::chart::xy_plot::{self, PlotSeries};
+use crate::experiment::{ALL, Experiment, ExperimentReport, FILES, PAGE, ReportSection, machine_facts};
+use crate::stats::Spread;
+use maud::Markup;
+use record::numbers::{duration, percent, plain, signed};
+use record::units::human_bytes;
+use statistics::{CorePrediction, SharedCoreModel};
+use verdict::chart::axis;
+use verdict::table::Grid;
+use verdict::table::grid::GridRow;
+
+/// What stands in place of a latency that is not predicted.
+const NEAR_CEILING: &str = "near its ceiling";
+
+/// Returns the report of a prediction (`launcher predict`).
+pub(super) fn report(experiment: &Experiment, found: &Prediction) -> ExperimentReport {
+    let subject = found.asked.map_or_else(|| "a grid of cells".into(), |asked| asked.name());
+    ExperimentReport {
+        name: "predict",
+        heading: format!("Prediction: {subject}"),
+        title: super::KIND.title.into(),
+        subject,
+        origin: format!("started {}, bulkhead {}", experiment.started, experiment.version),
+        answer: answer(found),
+        fitness: found.fitness(experiment),
+        facts: machine_facts(&experiment.machine),
+        notes: notes(experiment, found),
+        sections: vec![
+            ReportSection::new("prediction", "The prediction")
+                .charts(charts(found))
+                .tables(ALL, found.predicted.map(|levels| prediction(found, &levels))),
+            ReportSection::new("held-out", "Predicted before it was measured")
+                .tables(ALL, [held_out(&found.held_out)]),
+            ReportSection::new("fitted", "What the model is fitted to")
+                .tables(FILES | PAGE, [fitted(&found.fitted)]),
+        ],
+        ..ExperimentReport::default()
+    }
+}
+
+/// Returns the result in a sentence or two.
+fn answer(found: &Prediction) -> String {
+    let errors = errors(&found.errors);
+    let (Some(asked), Some([thread, process])) = (found.asked, found.predicted) else {
+        let model = if found.model.is_some() { "" } else { "no model yet: too few runs count" };
+        return [model.to_owned(), errors].join("").trim().to_owned();
+    };
+    let level = level_name(found);
+    let cpu = percent(Some(process.cpu_ns / thread.cpu_ns - 1.0));
+    let latency = match (thread.p50_ns, process.p50_ns) {
+        (Some(thread), Some(process)) => {
+            let share = percent(Some(process / thread - 1.0));
+            format!("adds {} to a p50 of {} ({share})", signed(process - thread), duration(thread as u64))
+        }
+        _ if process.utilization >= 1.0 => "falls behind: beyond its ceiling".into(),
+        _ => format!("is {NEAR_CEILING}, where no latency is predicted"),
+    };
+    let first = |count: Option<u32>| {
+        count.map_or_else(
+            || "for no number of strategies up to 256".into(),
+            |count| format!("from {count} strategies on"),
+        )
+    };
+    format!(
+        "{}: each as a {level} {latency} and takes {cpu} more CPU time. 5 % more than a thread at this rate: CPU time {}, p50 {}. {errors}",
+        asked.name(),
+        first(found.five_percent_cpu),
+        first(found.five_percent_p50),
+    )
+}
+
+fn level_name(found: &Prediction) -> &'static str {
+    found.level.map_or("process", |level| level.name())
+}
+
+/// Describes the errors: `Predicted before it was measured: p50 off by 4%, …`.
+fn errors(errors: &PredictionErrors) -> String {
+    if errors.cells == 0 {
+        return "Not checked: no cell was measured after its prediction.".into();
+    }
+    let added_ns = errors.added_p50_ns.map_or_else(String::new, |ns| format!(" ({})", duration(ns as u64)));
+    let near = match errors.near_ceiling {
+        0 => String::new(),
+        count => format!("; {count} near the ceiling, without a predicted latency"),
+    };
+    let of = match errors.cells {
+        1 => "the cell that was measured afterwards".into(),
+        cells => format!("the median of {cells} cells that were left out of the fit"),
+    };
+    format!(
+        "Error in {of}: p50 {}, CPU time {}; of what a process adds: p50 {}{added_ns}, CPU time {}{near}.",
+        percent(errors.p50),
+        percent(errors.cpu),
+        percent(errors.added_p50),
+        percent(errors.added_cpu),
+    )
+}
+
+fn notes(experiment: &Experiment, found: &Prediction) -> Vec<String> {
+    let mut notes = experiment.notes.clone();
+    if let Some(model) = &found.model {
+        let SharedCoreModel { body_ns, wake_ns, switch_ns, batching_ns, .. } = *model;
+        notes.push(format!(
+            "CPU of an order = {} + wake-ups × ({} + {} × (1 − 1/N)); wake-ups = 2 / (1 + {} × R/N), of {} cells",
+            duration(body_ns as u64),
+            duration(wake_ns as u64),
+            duration(switch_ns as u64),
+            duration(batching_ns as u64),
+            model.cells,
+        ));
+    }
+    if let Some(price) = found.switch.first() {
+        notes.push(format!("a switch to another process, measured alone: {}", price.describe()));
+    }
+    if let Some(folder) = &found.calibration {
+        notes.push(format!("fitted to the runs in {folder}, of this machine and build"));
+    }
+    let aa = found.held_out.iter().filter_map(|one| one.measured.aa_ratio);
+    if let Some(aa) = Spread::from_values(aa.map(|ratio| (ratio - 1.0).abs())) {
+        notes.push(format!("A/A: p50 of two groups of threads differs by {}", percent(Some(aa.median))));
+    }
+    notes
+}
+
+fn prediction(found: &Prediction, levels: &[CorePrediction; 2]) -> Grid {
+    let [thread, process] = levels;
+    let strategies = found.asked.map_or(0, |asked| asked.strategies);
+    let memory = found.memory_bytes.map(|bytes| human_bytes((bytes * f64::from(strategies)) as u64));
+    let row = |name: &str, one: &CorePrediction, memory: String| {
+        let interval = one.p50_interval_ns.map_or_else(String::new, |[low, high]| {
+            format!(" [{}, {}]", duration(low as u64), duration(high as u64))
+        });
+        let p50 = one.p50_ns.map_or_else(|| NEAR_CEILING.into(), |ns| duration(ns as u64) + &interval);
+        let ceiling = format!("{}/s", plain(one.ceiling_per_s));
+        [name.into(), p50, duration(one.cpu_ns as u64), percent(Some(one.utilization)), ceiling, memory]
+    };
+    let added_p50 = process.p50_ns.zip(thread.p50_ns).map_or_else(
+        || "–".into(),
+        |(process, thread)| {
+            let reach = found.model.and_then(|model| model.added_error_ns).map(|error| 1.96 * error);
+            let [low, high] = [-1.0, 1.0].map(|sign| process - thread + sign * reach.unwrap_or(0.0));
+            let interval =
+                reach.map_or_else(String::new, |_| format!(" [{}, {}]", signed(low), signed(high)));
+            signed(process - thread) + &interval
+        },
+    );
+    let difference = [
+        "difference".into(),
+        added_p50,
+        signed(process.cpu_ns - thread.cpu_ns),
+        format!("{:+.0} points", 100.0 * (process.utilization - thread.utilization)),
+        format!("{:+.0}%", 100.0 * (process.ceiling_per_s / thread.ceiling_per_s - 1.0)),
+        memory.clone().map_or_else(|| "–".into(), |memory| format!("+{memory}")),
+    ];
+    let rows = [
+        row("thread", thread, "–".into()),
+        row(level_name(found), process, memory.unwrap_or_else(|| "–".into())),
+        difference,
+    ];
+    let head = ["each as a", "p50", "CPU an order", "of the cores", "ceiling", "own memory"];
+    Grid::new(
+        "prediction",
+        "predicted, with 95 % intervals",
+        1,
+        head,
+        rows.map(|cells| GridRow::plain(cells.into())),
+    )
+}
+
+/// Returns the cells that were predicted first, with what was measured.
+fn held_out(cells: &[PredictedCell]) -> Grid {
+    let p50 = |of: Option<f64>| of.map_or_else(|| NEAR_CEILING.into(), |ns| duration(ns as u64));
+    let pair = |values: [f64; 2], format: fn(f64) -> String| values.map(format).join(" → ");
+    let whole = |ns: f64| duration(ns as u64);
+    Grid::from_rows(
+        "held_out",
+        "predicted first, measured afterwards: thread → process",
+        1,
+        &[
+            ("strategies, cores, rate", &|one: &PredictedCell| cell_name(&one.measured)),
+            ("p50 predicted", &|one| one.predicted.map(|level| p50(level.p50_ns)).join(" → ")),
+            ("p50 measured", &|one| pair(one.measured.cell.p50_ns, whole)),
+            ("CPU predicted", &|one| pair(one.predicted.map(|level| level.cpu_ns), whole)),
+            ("CPU measured", &|one| pair(one.measured.cell.cpu_ns, whole)),
+            ("p50 ratio, by turns", &|one| ratio(&one.measured)),
+        ],
+        cells,
+    )
+}
+
+fn cell_name(cell: &MeasuredCell) -> String {
+    format!("{}, {}, {}/s", cell.strategies, cell.cores, plain(cell.rate_per_s))
+}
+
+/// The level against the threads in turns of the same run: `1.08 [1.02–1.15]`.
+fn ratio(cell: &MeasuredCell) -> String {
+    cell.ratio.map_or_else(|| "–".into(), |[value, low, high]| format!("{value:.2} [{low:.2}–{high:.2}]"))
+}
+
+fn fitted(cells: &[MeasuredCell]) -> Grid {
+    let pair = |values: [f64; 2]| values.map(|ns| duration(ns as u64)).join(" → ");
+    Grid::from_rows(
+        "fitted",
+        "measured: thread → process",
+        1,
+        &[
+            ("strategies, cores, rate", &|cell: &MeasuredCell| cell_name(cell)),
+            ("part", &|cell| cell.part.name().to_owned()),
+            ("p50", &|cell| pair(cell.cell.p50_ns)),
+            ("CPU an order", &|cell| pair(cell.cell.cpu_ns)),
+            ("wake-ups an order", &|cell| cell.cell.switches.map(plain).join(" → ")),
+            ("p50 ratio, by turns", &|cell| ratio(cell)),
+            ("counts", &|cell| if cell.is_usable { "yes" } else { "no" }.into()),
+        ],
+        cells,
+    )
+}
+
+/// Draws what a process adds to p50 and to CPU time against the number of strategies on the core:
+/// the model as lines, the measured cells as points.
+fn charts(found: &Prediction) -> Vec<Markup> {
+    let Some(model) = found.model else { return Vec::new() };
+    let held_out = found.held_out.iter().map(|one| &one.measured);
+    let measured: Vec<&MeasuredCell> =
+        found.fitted.iter().chain(held_out).filter(|cell| cell.is_usable).collect();
+    let rate_per_s = match found.asked {
+        Some(asked) => asked.rate_per_s / f64::from(asked.cores.max(1)),
+        None => middle_rate(&measured),
+    };
+    let exactly = |value: f64| Spread { median: value, low: value, high: value };
+    let draw = |id,
+                title: &str,
+                of_model: &dyn Fn([CorePrediction; 2]) -> Option<f64>,
+                of_cell: fn(&MeasuredCell) -> f64| {
+        let line = (1..=32).filter_map(|strategies| {
+            let strategies = f64::from(strategies);
+            Some((strategies, exactly(of_model(model.predict(strategies, rate_per_s, 0.0))?)))
+        });
+        let mut points: Vec<(f64, Spread)> =
+            measured.iter().map(|cell| (cell.cell.strategies, exactly(of_cell(cell)))).collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let name = format!("predicted at {} orders/s", plain(rate_per_s));
+        let series = [
+            PlotSeries { name, class: "model", points: line.collect() },
+            PlotSeries { name: "measured, at all rates".into(), class: "c1", points },
+        ];
+        xy_plot::draw(id, title, ("strategies on a core", axis::NUMBER), ("added", axis::DURATION), &series)
+    };
+    let added = |[thread, process]: [f64; 2]| process - thread;
+    let latency = draw(
+        "added-p50",
+        &format!("What a {} adds to p50", level_name(found)),
+        &|[thread, process]| Some(added([thread.p50_ns?, process.p50_ns?])),
+        |cell| cell.cell.p50_ns[1] - cell.cell.p50_ns[0],
+    );
+    let cpu = draw(
+        "added-cpu",
+        &format!("What a {} adds to the CPU time of an order", level_name(found)),
+        &|levels| Some(added(levels.map(|level| level.cpu_ns))),
+        |cell| cell.cell.cpu_ns[1] - cell.cell.cpu_ns[0],
+    );
+    latency.into_iter().chain(cpu).collect()
+}
+
+/// Returns the median rate of cells.
+fn middle_rate(cells: &[&MeasuredCell]) -> f64 {
+    let rates = cells.iter().map(|cell| cell.cell.rate_per_s);
+    Spread::from_values(rates).map_or(1.0, |spread| spread.median)
+}

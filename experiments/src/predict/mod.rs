@@ -1,0 +1,223 @@
+//! `launcher predict`: what strategies will cost as processes instead of threads.
+//!
+//! A small calibration of this machine, or an earlier one, gives a model; the model predicts what
+//! was asked; then that is measured, and the prediction's own error is printed. `--grid` measures
+//! many cells, of which a third is left out of the fit.
+
+mod calibration;
+mod stages;
+
+pub(crate) use stages::plan_next;
+
+use super::benchmark::check_isolation;
+use super::dry_run::dry_run;
+use super::flags::SweepRequest;
+use super::launcher::LaunchedRun;
+use super::publish::publish;
+use super::record::new_record;
+use super::{ExperimentFlags, doctor, measure_experiment, usage};
+use ::record::document::Document;
+use ::record::units::{Bytes, Count, Nanos};
+use analysis::experiment::predict::MAX_STRATEGIES;
+use analysis::experiment::{Asked, Experiment, Figures, Kind};
+use anyhow::Result;
+use clap::Args;
+use planner::config::{Common, Settings, UsageError};
+use planner::host::Machine;
+use protocol::plan::Isolation;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// The command-line flags of `launcher predict`.
+#[derive(Args, Clone, Debug, PartialEq)]
+pub struct PredictFlags {
+    /// Predict so many strategies
+    #[arg(long, value_name = "N", required_unless_present = "grid", value_parser = read_strategies)]
+    strategies: Option<u32>,
+    /// Place them on K cores in turn
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    strategy_cores: u32,
+    /// Offer R orders a second, of all strategies together
+    #[arg(long, value_name = "R", required_unless_present = "grid")]
+    rate: Option<Count>,
+    /// Compare this level with threads
+    #[arg(long, value_name = "LEVEL", default_value = "process", value_parser = read_level)]
+    isolation: Isolation,
+    /// Let each strategy walk a heap of its own between its orders
+    #[arg(long, value_name = "SIZE", default_value = "0")]
+    working_set: Bytes,
+    /// Measure 30 cells instead, with a third left out of the fit: about ten minutes
+    #[arg(long, conflicts_with_all = ["strategies", "strategy_cores", "rate"])]
+    grid: bool,
+    /// Use the runs of this earlier prediction or grid, or refuse it with the reason [default: the
+    /// newest of this machine and build]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "grid")]
+    calibration: Option<PathBuf>,
+    /// Calibrate anew, whatever was measured before
+    #[arg(long, conflicts_with = "calibration")]
+    anew: bool,
+    /// Draw schedules and held-out cells from this seed
+    #[arg(long, value_name = "SEED", default_value = "1")]
+    seed: Count,
+    /// Save it in a new folder in this one [default: runs]
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+    /// Print the first runs that would be made, and stop
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON on stdout instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Continue if the kernel lacks a sandbox feature
+    #[arg(long)]
+    allow_weaker_sandbox: bool,
+}
+
+fn read_strategies(text: &str) -> Result<u32, String> {
+    let count = text.parse::<u32>().ok().filter(|count| (1..=MAX_STRATEGIES).contains(count));
+    count.ok_or_else(|| format!("expected a number of strategies from 1 to {MAX_STRATEGIES}, for example 24"))
+}
+
+fn read_level(text: &str) -> Result<Isolation, String> {
+    let level = Isolation::from_name(text).filter(|level| *level != Isolation::Thread);
+    level
+        .ok_or_else(|| "expected a level that is compared with threads: process, container or sandbox".into())
+}
+
+/// Predicts what was asked and measures it, or measures a grid.
+pub fn run(flags: &PredictFlags) -> Result<ExitCode> {
+    let common = Common { json: flags.json, ..Common::default() };
+    if flags.dry_run {
+        let code = dry_run(&flags.plan(planner::host::machine())?)?;
+        let later = if flags.grid { "its cells" } else { "what was asked" };
+        writeln!(
+            ::record::screen::stdout(),
+            "· then runs at rates that follow from the first one, and {later}"
+        )?;
+        return Ok(code);
+    }
+    let (mut record, folder) = flags.begin()?;
+    if let Some(from) = record.figures.part::<String>("calibration")? {
+        let line = format!("calibrated by {from}: this machine and build (--anew measures again)");
+        say(&line, flags.json);
+    } else {
+        record.figures.insert("switch", &doctor::findings_here().switch);
+    }
+    let ended = measure_experiment(&mut record, &folder, flags.json)?;
+    record.save(&folder)?;
+    publish(&record, &folder, &record.answer(&folder)?, &common, ended)
+}
+
+/// Returns what a prediction asks of a run beyond its outline: the levels, turn by turn.
+pub(crate) fn figures(run: &LaunchedRun) -> Figures {
+    let mut figures = Figures::default();
+    run.summary.crossover.iter().for_each(|found| figures.insert("crossover", found));
+    figures
+}
+
+/// Prints a line for people. Measure even if it cannot be printed.
+fn say(line: &str, is_quiet: bool) {
+    let _ = if is_quiet { Ok(()) } else { writeln!(::record::screen::stdout(), "{line}") };
+}
+
+impl ExperimentFlags for PredictFlags {
+    fn plan(&self, machine: Machine) -> Result<Experiment> {
+        let cores = machine.cores_allowed.len().saturating_sub(1).max(1) as u32;
+        if self.strategy_cores > cores {
+            let wanted = self.strategy_cores;
+            return usage(format!(
+                "--strategy-cores {wanted}: this machine has {cores} beside the engine's; use up to {cores}"
+            ));
+        }
+        if self.rate == Some(Count(0)) {
+            return usage("--rate 0: give orders a second, for example 50k");
+        }
+        if let Err(why) = check_isolation([self.isolation].into_iter(), self.allow_weaker_sandbox) {
+            return Err(UsageError(format!("--isolation {}: {why:#}", self.isolation)).into());
+        }
+        let base = Settings { seed: Some(self.seed), ..Settings::default() };
+        let asked = SweepRequest { base, ..SweepRequest::default() };
+        let common = Common {
+            allow_weaker_sandbox: self.allow_weaker_sandbox,
+            start_timeout: Nanos(30_000_000_000),
+            ..Common::default()
+        };
+        let mut record = new_record(Kind::Predict, &asked, 1, machine, &common);
+        record.figures.insert("build", &build_info::COMMIT);
+        if self.grid {
+            record.figures.insert("grid", &true);
+        }
+        if let (Some(strategies), Some(Count(rate))) = (self.strategies, self.rate) {
+            let question = Asked { strategies, cores: self.strategy_cores, rate_per_s: rate as f64 };
+            record.figures.insert(Asked::NAME, &question);
+        }
+        stages::plan_pilot(&mut record, self.isolation, self.working_set)?;
+        if let Some(folder) = &self.calibration {
+            calibration::take(&mut record, &catalog::folder_of(folder)?)?;
+        } else if !self.anew && !self.grid {
+            calibration::take_newest(&mut record, &self.out()?.unwrap_or_else(|| catalog::RUNS.into()));
+        }
+        Ok(record)
+    }
+
+    fn out(&self) -> Result<Option<PathBuf>> {
+        Ok(self.out.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use planner::host::fake;
+
+    #[derive(Parser)]
+    struct TestCommandLine {
+        #[command(flatten)]
+        flags: PredictFlags,
+    }
+
+    fn parse(line: &str) -> Result<PredictFlags, clap::Error> {
+        let words = ["predict"].into_iter().chain(line.split_whitespace());
+        TestCommandLine::try_parse_from(words).map(|line| line.flags)
+    }
+
+    #[test]
+    fn impossible_questions_are_refused() {
+        for (line, words) in [
+            ("--strategies 0 --rate 1k", "from 1 to 256"),
+            ("--strategies 257 --rate 1k", "from 1 to 256"),
+            ("--strategies 4", "--rate"),
+            ("--strategies 4 --rate fast", "--rate"),
+            ("--strategies 4 --rate 1k --isolation thread", "compared with threads"),
+            ("--strategies 4 --rate 1k --strategy-cores 0", "--strategy-cores"),
+            ("--grid --rate 1k", "--grid"),
+        ] {
+            let error = parse(line).unwrap_err();
+            assert!(error.exit_code() == 2 && error.to_string().contains(words), "{line}: {error}");
+        }
+        let refused = |line: &str| {
+            let error = parse(line).unwrap().plan(fake::plain(2).machine()).unwrap_err();
+            assert!(error.is::<UsageError>(), "{line}: {error}");
+            error.to_string()
+        };
+        assert!(refused("--strategies 4 --rate 0").contains("--rate 0"));
+        let cores = refused("--strategies 4 --rate 1k --strategy-cores 2");
+        assert!(cores.contains("this machine has 1 beside the engine's"), "{cores}");
+    }
+
+    #[test]
+    fn pilot_is_planned_with_the_question() {
+        let out = tempfile::tempdir().unwrap();
+        let line = format!("--strategies 24 --rate 50k --out {}", out.path().display());
+        let record = parse(&line).unwrap().plan(fake::plain(2).machine()).unwrap();
+        assert_eq!(record.rows.len(), 1);
+        let asked = Asked::of_experiment(&record).unwrap();
+        assert_eq!((asked.strategies, asked.cores, asked.rate_per_s), (24, 1, 50_000.0));
+        assert_eq!(record.base["isolation"], "thread+thread+process");
+        assert_eq!(record.base["strategies"], "12");
+        let grid = parse("--grid").unwrap().plan(fake::plain(2).machine()).unwrap();
+        assert_eq!(Asked::of_experiment(&grid), None);
+    }
+}

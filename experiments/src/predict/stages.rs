@@ -1,0 +1,250 @@
+//! The runs of a prediction, planned in stages: each follows from what the earlier ones measured.
+
+use super::say;
+use crate::points::{check, new_point};
+use crate::usage;
+use analysis::experiment::predict::{CorePrediction, SharedCoreModel, fit};
+use analysis::experiment::{Asked, Axis, Experiment, Kind, MeasuredCell, PredictPart, Row, Setting};
+use anyhow::{Context, Result, anyhow};
+use planner::config::{Choice, DelayRange, Settings, UsageError};
+use protocol::plan::{Idle, Isolation, IsolationLevels, Technique};
+use record::numbers::{duration, plain};
+use record::units::{Bytes, Count, Nanos};
+use shm::random::SplitMix64;
+
+/// Strategies of the pilot run, and its rate.
+const PILOT: (u32, f64) = (4, 10_000.0);
+/// Numbers of strategies of the calibration.
+const FITTED: [u32; 3] = [2, 4, 16];
+/// Its rates, as shares of what the pilot run says that a core carries. It says too little: an
+/// order takes less at a higher rate.
+const FITTED_SHARES: [f64; 2] = [0.3, 0.8];
+/// Numbers of strategies of a grid.
+const GRID: [u32; 6] = [1, 2, 4, 8, 16, 32];
+/// The rates of a grid, as shares of the threads' ceiling.
+const GRID_SHARES: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.85];
+/// One cell of this many is left out of the fit.
+const LEFT_OUT: usize = 3;
+/// The turn of a level.
+const EPOCH: Nanos = Nanos(50_000_000);
+/// The window of a calibration's run, with enough turns for an interval.
+const SHORT: Nanos = Nanos(4_000_000_000);
+/// The window of a run that is predicted, or of a grid.
+const LONG: Nanos = Nanos(8_000_000_000);
+/// The delay at the venues: short, so that a run ends soon.
+const DELAY: DelayRange = DelayRange { min_ns: 1_000_000, max_ns: 20_000_000 };
+
+/// Plans the first run, which says how much a core carries, about.
+pub(super) fn plan_pilot(record: &mut Experiment, level: Isolation, set: Bytes) -> Result<()> {
+    let base = Settings {
+        technique: Some(Technique::default()),
+        isolation: Some(levels(level, 2)?),
+        crossover: Some(EPOCH),
+        idle: Some(Choice::Fixed(Idle::Park)),
+        delay: Some(DELAY),
+        working_set: Some(set),
+        ..Settings::default()
+    };
+    let (strategies, rate_per_s) = PILOT;
+    let cell = Asked { strategies, cores: 1, rate_per_s };
+    let setting = setting(record, &base, PredictPart::Pilot, cell, SHORT)?;
+    record.plan_rows(&[setting]);
+    Ok(())
+}
+
+/// Returns threads so many times, and a level.
+fn levels(level: Isolation, threads: usize) -> Result<IsolationLevels> {
+    let all = [vec![Isolation::Thread; threads], vec![level]].concat();
+    IsolationLevels::new(&all).map_err(anyhow::Error::from)
+}
+
+/// Returns the setting of a run with so many strategies of each level.
+fn setting(
+    record: &Experiment,
+    base: &Settings,
+    part: PredictPart,
+    cell: Asked,
+    window: Nanos,
+) -> Result<Setting> {
+    let places = base.isolation.map_or(1, |levels| levels.as_slice().len() as u64);
+    let orders = (cell.rate_per_s * window.0 as f64 / 1e9).round().max(1.0);
+    let settings = Settings {
+        strategies: Some(Count(u64::from(cell.strategies) * places)),
+        strategy_cores: Some(Count(cell.cores.into())),
+        orders: Some(Count(orders as u64)),
+        window: Some(window),
+        ..base.clone()
+    };
+    let resolved = check(&settings, &record.machine, record.weaker_sandbox)?;
+    let values = [
+        (Axis::Part, part.name().to_owned()),
+        (Axis::Strategies, cell.strategies.to_string()),
+        (Axis::StrategyCores, cell.cores.to_string()),
+        (Axis::Rate, format!("{:.0}", cell.rate_per_s)),
+    ];
+    Ok(new_point(format!("{part}: {}", cell.name()), values.into(), resolved))
+}
+
+/// Plans the next runs of a prediction whose planned ones are made. Returns `false` if there are
+/// none, and for other kinds of experiments.
+pub(crate) fn plan_next(record: &mut Experiment, is_quiet: bool) -> Result<bool> {
+    if record.kind != Kind::Predict {
+        return Ok(false);
+    }
+    let has = |part| record.rows.iter().any(|row| PredictPart::of(row) == Some(part));
+    let cells = MeasuredCell::all(record);
+    let is_grid = record.figures.has("grid");
+    let settings = if !has(PredictPart::Fitted) {
+        calibration(record, &cells)?
+    } else if is_grid && !has(PredictPart::HeldOut) {
+        grid(record, &model(&cells)?)?
+    } else if let Some(asked) = Asked::of_experiment(record).filter(|_| !has(PredictPart::Asked)) {
+        vec![predict(record, &asked, &model(&cells)?, is_quiet)?]
+    } else {
+        return Ok(false);
+    };
+    let first = record.rows.len() as u64;
+    let row = |(at, setting): (u64, Setting)| Row {
+        setting,
+        seed: record.seed.wrapping_add(first + at),
+        ..Row::default()
+    };
+    let rows: Vec<Row> = (0..).zip(settings).map(row).collect();
+    record.rows.extend(rows);
+    Ok(true)
+}
+
+fn model(cells: &[MeasuredCell]) -> Result<SharedCoreModel> {
+    let fitted: Vec<MeasuredCell> = cells.iter().filter(|cell| cell.part.is_fitted()).cloned().collect();
+    let usable = fitted.iter().filter(|cell| cell.is_usable).count();
+    fit(&fitted).ok_or_else(|| {
+        let all = fitted.len();
+        anyhow!("only {usable} of {all} runs of the calibration count, too few for a model: measure on a calmer machine (--anew)")
+    })
+}
+
+/// Returns the settings that all runs of a prediction share.
+fn base_of(record: &Experiment) -> Result<Settings> {
+    let row = record.rows.first().context("no run is planned")?;
+    let settings = Settings::from_texts(&record.settings_of(row))?;
+    // What follows from the number of orders and strategies is chosen again.
+    let kept = Settings {
+        technique: settings.technique,
+        isolation: settings.isolation,
+        crossover: settings.crossover,
+        idle: settings.idle,
+        delay: settings.delay,
+        working_set: settings.working_set,
+        ..Settings::default()
+    };
+    Ok(kept)
+}
+
+fn calibration(record: &Experiment, cells: &[MeasuredCell]) -> Result<Vec<Setting>> {
+    let pilot = cells.first().context("the first run has no latencies of both levels: see its report")?;
+    let full_per_s = 1e9 / pilot.cell.cpu_ns[0];
+    let base = base_of(record)?;
+    let cells = FITTED_SHARES.iter().flat_map(|share| FITTED.map(|strategies| (strategies, *share)));
+    let plan = |(strategies, share): (u32, f64)| {
+        let cell = Asked { strategies, cores: 1, rate_per_s: (share * full_per_s).round() };
+        setting(record, &base, PredictPart::Fitted, cell, SHORT)
+    };
+    cells.map(plan).collect()
+}
+
+/// Returns the cells of a grid: each rate with each number of strategies.
+fn grid(record: &Experiment, model: &SharedCoreModel) -> Result<Vec<Setting>> {
+    let base = base_of(record)?;
+    let cells = GRID_SHARES.iter().flat_map(|share| GRID.map(|strategies| (strategies, *share)));
+    let parts = draw_parts(GRID.len() * GRID_SHARES.len(), record.seed);
+    let plan = |((strategies, share), part): ((u32, f64), PredictPart)| {
+        let [thread, _] = model.predict(f64::from(strategies), 1.0, 0.0);
+        let cell = Asked { strategies, cores: 1, rate_per_s: (share * thread.ceiling_per_s).round() };
+        setting(record, &base, part, cell, LONG)
+    };
+    cells.zip(parts).map(plan).collect()
+}
+
+/// Draws which cells are left out of the fit, before any of them is measured: one of each three in
+/// an order that follows from the seed.
+fn draw_parts(count: usize, seed: u64) -> Vec<PredictPart> {
+    let mut draws = SplitMix64(seed);
+    let mut order: Vec<(u64, usize)> = (0..count).map(|at| (draws.draw(), at)).collect();
+    order.sort_unstable();
+    let mut parts = vec![PredictPart::Fitted; count];
+    order.iter().take(count / LEFT_OUT).for_each(|(_, at)| parts[*at] = PredictPart::HeldOut);
+    parts
+}
+
+/// Predicts what was asked, saves that, and returns the run that will show its error.
+fn predict(
+    record: &mut Experiment,
+    asked: &Asked,
+    model: &SharedCoreModel,
+    is_quiet: bool,
+) -> Result<Setting> {
+    let levels = asked.predict(model);
+    let [thread, process] = levels;
+    if thread.utilization >= 1.0 {
+        let (rate, ceiling) = (plain(asked.rate_per_s), plain(thread.ceiling_per_s));
+        return usage(format!(
+            "--rate: {} strategies on {} cores carry about {ceiling} orders/s as threads, not {rate}; ask for less, or for more --strategy-cores",
+            asked.strategies, asked.cores
+        ));
+    }
+    record.figures.insert("predicted", &levels);
+    let p50 = |level: &CorePrediction| {
+        level.p50_ns.map_or_else(|| "near its ceiling".into(), |ns| duration(ns as u64))
+    };
+    say(
+        &format!("predicted: p50 {} as threads, {}; now it is measured", p50(&thread), p50(&process)),
+        is_quiet,
+    );
+    let (setting, cell) = nearest(record, asked)?;
+    if cell != *asked {
+        record
+            .notes
+            .push(format!("measured in its place, as the nearest that this machine can: {}", cell.name()));
+    }
+    Ok(setting)
+}
+
+/// Returns the run of what was asked, or of the nearest cell that this machine can run.
+fn nearest(record: &Experiment, asked: &Asked) -> Result<(Setting, Asked)> {
+    let base = base_of(record)?;
+    let level = base.isolation.and_then(|levels| levels.distinct().find(|level| *level != Isolation::Thread));
+    let level = level.unwrap_or(Isolation::Process);
+    let cores = asked.cores.min(asked.strategies).max(1);
+    let each = Asked {
+        strategies: asked.strategies.div_ceil(cores),
+        cores: 1,
+        rate_per_s: (asked.rate_per_s / f64::from(cores)).round(),
+    };
+    let halves = (0..8).map(|halving| Asked { strategies: (each.strategies >> halving).max(1), ..each });
+    let mut refused = None;
+    for cell in std::iter::once(*asked).chain(halves) {
+        // Two groups of threads are an A/A test; with very many strategies there is no room for it.
+        for threads in [2, 1] {
+            let base = Settings { isolation: Some(levels(level, threads)?), ..base.clone() };
+            match setting(record, &base, PredictPart::Asked, cell, LONG) {
+                Ok(setting) => return Ok((setting, cell)),
+                Err(error) => refused = Some(error),
+            }
+        }
+    }
+    Err(refused.unwrap_or_else(|| UsageError("no cell can be measured here".into()).into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn third_of_cells_is_left_out_by_the_seed() {
+        let parts = draw_parts(30, 1);
+        assert_eq!(parts.iter().filter(|part| **part == PredictPart::HeldOut).count(), 10);
+        assert_eq!(parts, draw_parts(30, 1));
+        assert_ne!(parts, draw_parts(30, 2));
+        assert!(draw_parts(2, 1).iter().all(|part| *part == PredictPart::Fitted));
+    }
+}
