@@ -59,12 +59,13 @@ pub(super) fn total_runs(record: &Experiment) -> usize {
 /// made in addition to earlier ones of the experiment, of which the pace is known, are always
 /// announced.
 fn announcement(record: &Experiment, (missing, time): (u32, Duration), is_more: bool) -> Option<String> {
-    let is_search = record.kind.entry().is_search;
-    let at_most = if is_search { "at most " } else { "" };
+    let entry = record.kind.entry();
+    let at_most = if entry.is_search { "at most " } else { "" };
     let (noun, purpose) = match is_more {
         true if contain::is_storm_search(record) => ("more run", " at other rates"),
-        true => ("more run", " for lost pairs"),
-        false if is_search => ("rate", ""),
+        true if entry.has_pairs => ("more run", " for lost pairs"),
+        true => ("more run", ""),
+        false if entry.is_search => ("rate", ""),
         false => ("run", ""),
     };
     // What replaces lost pairs is not in the time.

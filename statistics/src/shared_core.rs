@@ -4,31 +4,37 @@
 //! # The model
 //!
 //! An order wakes its strategy when it is due and when its report comes. A wake-up serves all that
-//! has arrived by then, so wake-ups an order fall with the rate of a strategy:
+//! has arrived by then, so wake-ups an order fall with the rate of a strategy; and a core that was
+//! idle takes longer for what wakes it.
 //!
 //! ```text
 //! wake-ups an order     s = 2 / (1 + τ · R/N)
-//! CPU an order          C = b + s · (w + c · (1 − 1/N))      c: of a process; 0 of a thread
-//! utilization           ρ = R · C
-//! p50                   e + f · s + h · (1 − ρ) + g · (C/s) · ρ / (1 − ρ)
+//! CPU of a thread       C = b + s · w + i · (1 − ρ),  ρ = R · C
+//!     of a process      C + s · c · (1 − 1/N)
+//! p50                   e + f · (1 − ρ) + h · (1 − ρ)² + g · s · C · R · C
 //! ```
 //!
-//! `1 − 1/N` is the share of switches that lead to another strategy; `C/s` is the time of a
-//! wake-up. Threads and processes share all parameters but `c`, so what a process adds to a latency
-//! follows from what it adds to the CPU time. The parameters are fitted to measured cells by least
-//! squares of relative errors, none below 0. Beyond [`MAX_UTILIZATION`] the wait depends on limits
-//! of batches and on time slices, which the model does not have: it gives no latency there.
+//! `1 − 1/N` is the share of switches that lead to another strategy. ρ is that of threads: how
+//! often orders find an idle core depends on when they arrive. C in the last term is the level's
+//! own: what an order waits for is the work of others, which a process makes longer. It does not
+//! grow without bound as in a queue with single services, since strategies that wait serve more
+//! with their next wake-up. Threads and processes share all parameters but `c`. They are fitted to
+//! measured cells by least squares of relative errors, none below 0. Beyond [`MAX_UTILIZATION`]
+//! the wait depends on limits of batches and on time slices, which the model does not have: it
+//! gives no latency there.
 
 use serde::{Deserialize, Serialize};
 
 /// The utilization up to which latencies are predicted.
 pub const MAX_UTILIZATION: f64 = 0.9;
-/// Fewest cells for a fit: it has four parameters of CPU time, and four of latency.
+/// Fewest cells for a fit: it has five parameters of CPU time, and four of latency.
 pub const MIN_CELLS: usize = 5;
 /// Wake-ups that an order has alone: when it is due, and when its report comes.
 const WAKES: f64 = 2.0;
-/// Iterations of the fit: each parameter in turn.
-const ITERATIONS: usize = 4_000;
+/// Iterations of a fit: each parameter in turn.
+const ITERATIONS: usize = 1_500;
+/// Values of the cost of an idle core that are tried: 0, then up to about 200 µs, a third more each.
+const IDLE_COSTS: usize = 28;
 /// Quantile of the normal distribution for an interval at 95 %.
 const Z: f64 = 1.96;
 
@@ -74,6 +80,8 @@ pub struct SharedCoreModel {
     pub body_ns: f64,
     /// CPU time of a wake-up: `w`, in nanoseconds.
     pub wake_ns: f64,
+    /// What an order takes more on a core that is always idle: `i`, in nanoseconds.
+    pub idle_ns: f64,
     /// What a process adds to a wake-up: `c`, in nanoseconds.
     pub switch_ns: f64,
     /// Parameters of the latency: `e`, `f`, `h` in nanoseconds, and `g`.
@@ -87,8 +95,9 @@ pub struct SharedCoreModel {
     pub cells: usize,
 }
 
-/// One equation of a fit: the factors of the parameters, and the measured value.
-type Equation<const N: usize> = ([f64; N], f64);
+/// One equation of a fit: the factors of the parameters, their sum, and the measured value to which
+/// its error is relative.
+type Equation<const N: usize> = ([f64; N], f64, f64);
 
 impl SharedCoreModel {
     /// Fits the model to measured cells. `None` with too few of them, or without a difference
@@ -126,44 +135,51 @@ impl SharedCoreModel {
         if cells.len() < MIN_CELLS - 1 || cells.iter().find(is_other).is_none() {
             return None;
         }
+        let both = || cells.iter().flat_map(|cell| [(*cell, 0), (*cell, 1)]);
+        let batching_ns = batching_ns(&cells)?;
+        let tried =
+            std::iter::once(0.0).chain((0..IDLE_COSTS).map(|step| 100.0 * 4f64.powf(step as f64 / 5.0)));
+        let with_idle_cost = |idle_ns: f64| {
+            let of = |(cell, level): (&CoreCell, usize)| {
+                let share = 1.0 + cell.rate_per_s * idle_ns / 1e9;
+                let wakes = wakes(batching_ns, cell.strategies, cell.rate_per_s) + cell.idle_wakes;
+                let factors = [1.0 / share, wakes / share, wakes * switch_share(cell.strategies, level)];
+                (factors, cell.cpu_ns[level] - idle_ns / share, cell.cpu_ns[level])
+            };
+            let equations: Vec<Equation<3>> = both().map(of).collect();
+            let found = least_squares(&equations);
+            (squares(&equations, &found), idle_ns, found)
+        };
+        let best = tried.map(with_idle_cost).min_by(|a, b| a.0.total_cmp(&b.0));
+        let (_, idle_ns, [body_ns, wake_ns, switch_ns]) = best?;
         let mut model = Self {
-            batching_ns: batching_ns(&cells)?,
-            body_ns: 0.0,
-            wake_ns: 0.0,
-            switch_ns: 0.0,
+            batching_ns,
+            body_ns,
+            wake_ns,
+            idle_ns,
+            switch_ns,
             latency: [0.0; 4],
             p50_error: None,
             added_error_ns: None,
             cells: cells.len(),
         };
-        let both = || cells.iter().flat_map(|cell| [(*cell, 0), (*cell, 1)]);
-        let cpu: Vec<Equation<3>> = both()
-            .map(|(cell, level)| {
-                let wakes = model.wakes(cell.strategies, cell.rate_per_s) + cell.idle_wakes;
-                ([1.0, wakes, wakes * switch_share(cell.strategies, level)], cell.cpu_ns[level])
-            })
-            .collect();
-        [model.body_ns, model.wake_ns, model.switch_ns] = least_squares(&cpu);
         let latency: Vec<Equation<4>> = both()
             .filter_map(|(cell, level)| {
                 let factors =
                     model.latency_factors(cell.strategies, cell.rate_per_s, cell.idle_wakes, level)?;
-                Some((factors, cell.p50_ns[level]))
+                Some((factors, cell.p50_ns[level], cell.p50_ns[level]))
             })
             .collect();
         model.latency = least_squares(&latency);
         Some(model)
     }
 
-    /// Returns the wake-ups an order with so many strategies at a rate.
-    fn wakes(&self, strategies: f64, rate_per_s: f64) -> f64 {
-        WAKES / (1.0 + self.batching_ns / 1e9 * rate_per_s / strategies)
-    }
-
     /// Returns the CPU time of an order, in nanoseconds.
     fn cpu_at(&self, strategies: f64, rate_per_s: f64, idle_wakes: f64, level: usize) -> f64 {
-        let wakes = self.wakes(strategies, rate_per_s) + idle_wakes;
-        self.body_ns + wakes * (self.wake_ns + self.switch_ns * switch_share(strategies, level))
+        let wakes = wakes(self.batching_ns, strategies, rate_per_s) + idle_wakes;
+        let thread_ns =
+            (self.body_ns + self.idle_ns + wakes * self.wake_ns) / (1.0 + rate_per_s * self.idle_ns / 1e9);
+        thread_ns + wakes * self.switch_ns * switch_share(strategies, level)
     }
 
     /// Returns the factors of the parameters of the latency; `None` near the ceiling.
@@ -174,11 +190,12 @@ impl SharedCoreModel {
         idle_wakes: f64,
         level: usize,
     ) -> Option<[f64; 4]> {
-        let (wakes, cpu_ns) =
-            (self.wakes(strategies, rate_per_s), self.cpu_at(strategies, rate_per_s, idle_wakes, level));
-        let utilization = rate_per_s * cpu_ns / 1e9;
-        let wait_ns = cpu_ns / (wakes + idle_wakes) * utilization / (1.0 - utilization);
-        (utilization <= MAX_UTILIZATION).then_some([1.0, wakes, 1.0 - utilization, wait_ns])
+        let [thread_ns, own_ns] =
+            [0, level].map(|level| self.cpu_at(strategies, rate_per_s, idle_wakes, level));
+        let idle = 1.0 - (rate_per_s * thread_ns / 1e9).min(1.0);
+        let utilization = rate_per_s * own_ns / 1e9;
+        let wait_ns = wakes(self.batching_ns, strategies, rate_per_s) * own_ns * utilization;
+        (utilization <= MAX_UTILIZATION).then_some([1.0, idle, idle * idle, wait_ns])
     }
 
     fn p50_at(&self, strategies: f64, rate_per_s: f64, idle_wakes: f64, level: usize) -> Option<f64> {
@@ -217,6 +234,11 @@ impl SharedCoreModel {
     }
 }
 
+/// Returns the wake-ups an order with so many strategies at a rate.
+fn wakes(batching_ns: f64, strategies: f64, rate_per_s: f64) -> f64 {
+    WAKES / (1.0 + batching_ns / 1e9 * rate_per_s / strategies)
+}
+
 /// Returns the share of a strategy's switches that lead to another address space.
 fn switch_share(strategies: f64, level: usize) -> f64 {
     if level == 0 { 0.0 } else { 1.0 - 1.0 / strategies.max(1.0) }
@@ -234,19 +256,29 @@ fn batching_ns(cells: &[&CoreCell]) -> Option<f64> {
 /// Returns the parameters, none below 0, with the least squares of relative errors: each parameter
 /// in turn is set to its best value (coordinate descent).
 fn least_squares<const N: usize>(equations: &[Equation<N>]) -> [f64; N] {
-    // Relative: each equation divided by its value.
-    let rows: Vec<[f64; N]> =
-        equations.iter().map(|(factors, value)| factors.map(|factor| factor / value)).collect();
+    // Relative: each equation divided by its value. The sums over all are those of the method.
+    let (mut products, mut sums) = ([[0.0; N]; N], [0.0; N]);
+    for (factors, sum, value) in equations {
+        let row = factors.map(|factor| factor / value);
+        for at in 0..N {
+            sums[at] += row[at] * sum / value;
+            (0..N).for_each(|other| products[at][other] += row[at] * row[other]);
+        }
+    }
     let mut found = [0.0; N];
     for step in 0..ITERATIONS * N {
         let at = step % N;
-        let square: f64 = rows.iter().map(|row| row[at] * row[at]).sum();
-        let rest: f64 = rows.iter().map(|row| row[at] * (1.0 - dot(row, &found))).sum();
+        let square = products[at][at];
         if square > 0.0 {
-            found[at] = f64::max(0.0, found[at] + rest / square);
+            found[at] = f64::max(0.0, found[at] + (sums[at] - dot(&products[at], &found)) / square);
         }
     }
     found
+}
+
+/// Returns the sum of the squares of the relative errors.
+fn squares<const N: usize>(equations: &[Equation<N>], found: &[f64; N]) -> f64 {
+    equations.iter().map(|(factors, sum, value)| ((dot(factors, found) - sum) / value).powi(2)).sum()
 }
 
 fn dot<const N: usize>(a: &[f64; N], b: &[f64; N]) -> f64 {
@@ -264,12 +296,15 @@ mod tests {
     use super::*;
     use crate::seeded_rng::SeededRng;
 
+    /// About what was published of a two-core EPYC: 24 to 27 µs of CPU at 20,000 orders/s and 15 µs
+    /// at 50,000, of which a process adds 2 to 7 µs.
     const PLANTED: SharedCoreModel = SharedCoreModel {
-        batching_ns: 120_000.0,
-        body_ns: 6_000.0,
-        wake_ns: 8_000.0,
-        switch_ns: 2_500.0,
-        latency: [20_000.0, 40_000.0, 30_000.0, 1.4],
+        batching_ns: 460_000.0,
+        body_ns: 5_000.0,
+        wake_ns: 5_400.0,
+        idle_ns: 30_000.0,
+        switch_ns: 4_500.0,
+        latency: [5_000.0, 20_000.0, 500_000.0, 4.5],
         p50_error: None,
         added_error_ns: None,
         cells: 0,
@@ -284,7 +319,7 @@ mod tests {
             strategies,
             rate_per_s,
             idle_wakes,
-            switches: [0; 2].map(|_: i32| noisy(PLANTED.wakes(strategies, rate_per_s))),
+            switches: [0; 2].map(|_: i32| noisy(wakes(PLANTED.batching_ns, strategies, rate_per_s))),
             cpu_ns: [0, 1].map(|level| noisy(PLANTED.cpu_at(strategies, rate_per_s, idle_wakes, level))),
             p50_ns: [0, 1].map(|level| noisy(p50(level))),
         }
@@ -320,10 +355,10 @@ mod tests {
     fn planted_parameters_are_found_without_noise() {
         let model = SharedCoreModel::fit(&calibration(0.0, 1)).unwrap();
         assert!((model.batching_ns / PLANTED.batching_ns - 1.0).abs() < 1e-6, "{model:?}");
-        assert!((model.switch_ns / PLANTED.switch_ns - 1.0).abs() < 0.02, "{model:?}");
-        assert!((model.wake_ns / PLANTED.wake_ns - 1.0).abs() < 0.02, "{model:?}");
+        assert!((model.switch_ns / PLANTED.switch_ns - 1.0).abs() < 0.05, "{model:?}");
+        assert!((model.wake_ns / PLANTED.wake_ns - 1.0).abs() < 0.1, "{model:?}");
         let [p50, cpu] = errors(&model);
-        assert!(p50 < 0.02 && cpu < 0.01, "{p50} {cpu}");
+        assert!(p50 < 0.02 && cpu < 0.02, "{p50} {cpu}");
         assert!(model.p50_error.unwrap() < 0.02, "{model:?}");
     }
 
@@ -332,7 +367,7 @@ mod tests {
         for seed in 0..20 {
             let model = SharedCoreModel::fit(&calibration(0.03, seed)).unwrap();
             let [p50, cpu] = errors(&model);
-            assert!(p50 < 0.12 && cpu < 0.08, "seed {seed}: {p50} {cpu}");
+            assert!(p50 < 0.08 && cpu < 0.06, "seed {seed}: {p50} {cpu}");
         }
     }
 
@@ -343,8 +378,8 @@ mod tests {
         let model = SharedCoreModel::fit(&calibration(0.0, 1)).unwrap();
         let found = model.predict(4.0, 12_000.0, 0.0)[0];
         let planted = PLANTED.predict(4.0, 12_000.0, 0.0)[0].ceiling_per_s;
-        assert!((found.ceiling_per_s / planted - 1.0).abs() < 0.01, "{found:?}");
-        assert!(1e9 / found.cpu_ns < 0.8 * planted, "{found:?}");
+        assert!((found.ceiling_per_s / planted - 1.0).abs() < 0.1, "{found:?} {planted}");
+        assert!(1e9 / found.cpu_ns < 0.5 * planted, "{found:?}");
     }
 
     #[test]
@@ -352,7 +387,7 @@ mod tests {
         let [thread, process] = PLANTED.predict(1.0, 20_000.0, 0.0);
         assert_eq!(thread, process);
         let [thread, process] = PLANTED.predict(16.0, 20_000.0, 0.0);
-        assert!(process.cpu_ns > thread.cpu_ns && process.p50_ns > thread.p50_ns);
+        assert!(process.cpu_ns > thread.cpu_ns && process.p50_ns > thread.p50_ns, "{thread:?} {process:?}");
         assert!(process.ceiling_per_s < thread.ceiling_per_s);
     }
 

@@ -18,13 +18,13 @@ use super::record::new_record;
 use super::{ExperimentFlags, doctor, measure_experiment, usage};
 use ::record::document::Document;
 use ::record::units::{Bytes, Count, Nanos};
-use analysis::experiment::predict::MAX_STRATEGIES;
+use analysis::experiment::predict::{MAX_STRATEGIES, PathCosts};
 use analysis::experiment::{Asked, Experiment, Figures, Kind};
 use anyhow::Result;
 use clap::Args;
 use planner::config::{Common, Settings, UsageError};
 use planner::host::Machine;
-use protocol::plan::Isolation;
+use protocol::plan::{Idle, Isolation};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -44,6 +44,9 @@ pub struct PredictFlags {
     /// Compare this level with threads
     #[arg(long, value_name = "LEVEL", default_value = "process", value_parser = read_level)]
     isolation: Isolation,
+    /// Let strategies wait like this: park, or spin on a core each
+    #[arg(long, value_name = "HOW", default_value = "park", value_parser = read_idle)]
+    idle: Idle,
     /// Let each strategy walk a heap of its own between its orders
     #[arg(long, value_name = "SIZE", default_value = "0")]
     working_set: Bytes,
@@ -79,6 +82,11 @@ fn read_strategies(text: &str) -> Result<u32, String> {
     count.ok_or_else(|| format!("expected a number of strategies from 1 to {MAX_STRATEGIES}, for example 24"))
 }
 
+fn read_idle(text: &str) -> Result<Idle, String> {
+    let idle = Idle::from_name(text).filter(|idle| matches!(idle, Idle::Park | Idle::Spin));
+    idle.ok_or_else(|| "expected park or spin: no other way of waiting is predicted".into())
+}
+
 fn read_level(text: &str) -> Result<Isolation, String> {
     let level = Isolation::from_name(text).filter(|level| *level != Isolation::Thread);
     level
@@ -98,7 +106,9 @@ pub fn run(flags: &PredictFlags) -> Result<ExitCode> {
         return Ok(code);
     }
     let (mut record, folder) = flags.begin()?;
-    if let Some(from) = record.figures.part::<String>("calibration")? {
+    if flags.idle == Idle::Spin {
+        // A core each needs no calibration.
+    } else if let Some(from) = record.figures.part::<String>("calibration")? {
         let line = format!("calibrated by {from}: this machine and build (--anew measures again)");
         say(&line, flags.json);
     } else {
@@ -113,6 +123,10 @@ pub fn run(flags: &PredictFlags) -> Result<ExitCode> {
 pub(crate) fn figures(run: &LaunchedRun) -> Figures {
     let mut figures = Figures::default();
     run.summary.crossover.iter().for_each(|found| figures.insert("crossover", found));
+    if let Some(line_ns) = run.summary.core_to_core_rtt.unsynchronized_ns {
+        let path = PathCosts { line_ns, stamps_ns: run.summary.clock.stamps_ns };
+        figures.insert(PathCosts::NAME, &path);
+    }
     figures
 }
 
@@ -144,6 +158,13 @@ impl ExperimentFlags for PredictFlags {
             ..Common::default()
         };
         let mut record = new_record(Kind::Predict, &asked, 1, machine, &common);
+        let is_shared = self.strategies.is_none_or(|strategies| strategies > self.strategy_cores);
+        if self.idle == Idle::Spin && is_shared {
+            return usage(
+                "--idle spin: strategies that share a core and spin wait for time slices, which nothing predicts; \
+                 give each a core (--strategy-cores), or --idle park",
+            );
+        }
         record.figures.insert("build", &build_info::COMMIT);
         if self.grid {
             record.figures.insert("grid", &true);
@@ -152,12 +173,17 @@ impl ExperimentFlags for PredictFlags {
             let question = Asked { strategies, cores: self.strategy_cores, rate_per_s: rate as f64 };
             record.figures.insert(Asked::NAME, &question);
         }
+        if self.idle == Idle::Spin {
+            stages::plan_core_each(&mut record, self.isolation, self.working_set)?;
+            return Ok(record);
+        }
         stages::plan_pilot(&mut record, self.isolation, self.working_set)?;
         if let Some(folder) = &self.calibration {
             calibration::take(&mut record, &catalog::folder_of(folder)?)?;
         } else if !self.anew && !self.grid {
             calibration::take_newest(&mut record, &self.out()?.unwrap_or_else(|| catalog::RUNS.into()));
         }
+        stages::check_rate(&record)?;
         Ok(record)
     }
 
@@ -192,6 +218,7 @@ mod tests {
             ("--strategies 4 --rate fast", "--rate"),
             ("--strategies 4 --rate 1k --isolation thread", "compared with threads"),
             ("--strategies 4 --rate 1k --strategy-cores 0", "--strategy-cores"),
+            ("--strategies 4 --rate 1k --idle yield", "park or spin"),
             ("--grid --rate 1k", "--grid"),
         ] {
             let error = parse(line).unwrap_err();
@@ -203,6 +230,7 @@ mod tests {
             error.to_string()
         };
         assert!(refused("--strategies 4 --rate 0").contains("--rate 0"));
+        assert!(refused("--strategies 2 --rate 1k --idle spin").contains("--idle spin"));
         let cores = refused("--strategies 4 --rate 1k --strategy-cores 2");
         assert!(cores.contains("this machine has 1 beside the engine's"), "{cores}");
     }
@@ -217,6 +245,11 @@ mod tests {
         assert_eq!((asked.strategies, asked.cores, asked.rate_per_s), (24, 1, 50_000.0));
         assert_eq!(record.base["isolation"], "thread+thread+process");
         assert_eq!(record.base["strategies"], "12");
+        let each = parse("--strategies 1 --rate 50k --idle spin").unwrap();
+        let each = each.plan(fake::plain(2).machine()).unwrap();
+        let levels: Vec<&str> =
+            each.rows.iter().map(|row| row.setting.settings["isolation"].as_str()).collect();
+        assert_eq!(levels, ["thread", "process", "process", "thread", "thread", "process"], "alternated");
         let grid = parse("--grid").unwrap().plan(fake::plain(2).machine()).unwrap();
         assert_eq!(Asked::of_experiment(&grid), None);
     }

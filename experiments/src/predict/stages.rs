@@ -31,6 +31,8 @@ const EPOCH: Nanos = Nanos(50_000_000);
 const SHORT: Nanos = Nanos(4_000_000_000);
 /// The window of a run that is predicted, or of a grid.
 const LONG: Nanos = Nanos(8_000_000_000);
+/// Runs of each level with a core each.
+const REPEATS: u32 = 3;
 /// The delay at the venues: short, so that a run ends soon.
 const DELAY: DelayRange = DelayRange { min_ns: 1_000_000, max_ns: 20_000_000 };
 
@@ -50,6 +52,52 @@ pub(super) fn plan_pilot(record: &mut Experiment, level: Isolation, set: Bytes) 
     let setting = setting(record, &base, PredictPart::Pilot, cell, SHORT)?;
     record.plan_rows(&[setting]);
     Ok(())
+}
+
+/// Plans runs of threads and of a level, alternated: the asked strategies spin on a core each.
+pub(super) fn plan_core_each(record: &mut Experiment, level: Isolation, set: Bytes) -> Result<()> {
+    let asked = Asked::of_experiment(record).context("nothing is asked")?;
+    let plan = |isolation: Isolation| -> Result<Setting> {
+        let base = Settings {
+            technique: Some(Technique::default()),
+            isolation: Some(IsolationLevels::all(isolation)),
+            idle: Some(Choice::Fixed(Idle::Spin)),
+            delay: Some(DELAY),
+            working_set: Some(set),
+            ..Settings::default()
+        };
+        let mut setting =
+            setting(record, &base, PredictPart::Asked, Asked { cores: asked.strategies, ..asked }, SHORT)?;
+        setting.name = format!("{}, {isolation}", setting.name);
+        setting.values.insert(Axis::Isolation, isolation.to_string());
+        Ok(setting)
+    };
+    let settings = [plan(Isolation::Thread)?, plan(level)?];
+    record.repeats = REPEATS;
+    record.asked_repeats = REPEATS;
+    record.plan_rows(&settings);
+    Ok(())
+}
+
+/// Refuses a rate beyond the ceiling that an earlier calibration shows.
+pub(super) fn check_rate(record: &Experiment) -> Result<()> {
+    let cells = MeasuredCell::all(record);
+    match (Asked::of_experiment(record), model(&cells)) {
+        (Some(asked), Ok(model)) => check_ceiling(&asked, &asked.predict(&model)),
+        _ => Ok(()),
+    }
+}
+
+fn check_ceiling(asked: &Asked, [thread, _]: &[CorePrediction; 2]) -> Result<()> {
+    if thread.utilization < 1.0 {
+        return Ok(());
+    }
+    let (rate, ceiling) = (plain(asked.rate_per_s), plain(thread.ceiling_per_s));
+    let Asked { strategies, cores, .. } = asked;
+    usage(format!(
+        "--rate: {strategies} strategies on {cores} cores carry about {ceiling} orders/s as threads, not {rate}; ask for less, or for \
+         more --strategy-cores"
+    ))
 }
 
 /// Returns threads so many times, and a level.
@@ -92,6 +140,10 @@ pub(crate) fn plan_next(record: &mut Experiment, is_quiet: bool) -> Result<bool>
         return Ok(false);
     }
     let has = |part| record.rows.iter().any(|row| PredictPart::of(row) == Some(part));
+    if !has(PredictPart::Pilot) {
+        // A core each: all runs were planned at once.
+        return Ok(false);
+    }
     let cells = MeasuredCell::all(record);
     let is_grid = record.figures.has("grid");
     let settings = if !has(PredictPart::Fitted) {
@@ -184,14 +236,8 @@ fn predict(
     is_quiet: bool,
 ) -> Result<Setting> {
     let levels = asked.predict(model);
+    check_ceiling(asked, &levels)?;
     let [thread, process] = levels;
-    if thread.utilization >= 1.0 {
-        let (rate, ceiling) = (plain(asked.rate_per_s), plain(thread.ceiling_per_s));
-        return usage(format!(
-            "--rate: {} strategies on {} cores carry about {ceiling} orders/s as threads, not {rate}; ask for less, or for more --strategy-cores",
-            asked.strategies, asked.cores
-        ));
-    }
     record.figures.insert("predicted", &levels);
     let p50 = |level: &CorePrediction| {
         level.p50_ns.map_or_else(|| "near its ceiling".into(), |ns| duration(ns as u64))

@@ -10,5 +10,6 @@ mod contain;
 mod disturb;
 mod lab;
 mod planned;
+mod predict;
 mod survey;
 mod sweeps;

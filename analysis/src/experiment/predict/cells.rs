@@ -38,6 +38,9 @@ impl PredictPart {
 /// Wake-ups a second of a parked strategy that has nothing to do: no wait is longer than 10 ms.
 const IDLE_WAKES_PER_S: f64 = 100.0;
 
+/// Fewest switches an order that are taken for measured.
+const MIN_SWITCHES: f64 = 0.01;
+
 /// A run in which threads and strategies at another level took turns on the same cores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredCell {
@@ -88,7 +91,8 @@ impl MeasuredCell {
         let (strategies, cores) = (f64::from(level.strategies), f64::from(asked.cores));
         let idle_wakes = IDLE_WAKES_PER_S * (places - 1.0) * strategies / rate_per_s;
         let switches = costs.map(|cost| {
-            (cost.voluntary_switches + cost.involuntary_switches) / orders_each.max(1.0) - idle_wakes
+            let all = (cost.voluntary_switches + cost.involuntary_switches) / orders_each.max(1.0);
+            (all - idle_wakes).max(MIN_SWITCHES)
         });
         let cpu_ns = [costs[0].cpu_s_per_million? * 1e3, costs[1].cpu_s_per_million? * 1e3];
         let thread_ns = thread_p50s.iter().sum::<f64>() / thread_p50s.len().max(1) as f64;

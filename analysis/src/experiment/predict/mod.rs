@@ -5,11 +5,13 @@
 //! The model ([`statistics::SharedCoreModel`]) is fitted to some rows and predicts the others.
 
 mod cells;
+mod core_each;
 mod report;
 
 pub use cells::{MeasuredCell, PredictPart};
+pub use core_each::{CoreEach, PathCosts};
 
-use super::{Answer, Experiment, KindEntry, SettingTexts, sweep};
+use super::{Answer, Experiment, KindEntry, Row, SettingTexts, sweep};
 use protocol::plan::{Isolation, IsolationLevels};
 use record::document::answer_json;
 use record::fitness::Fitness;
@@ -159,6 +161,8 @@ pub struct Prediction {
     pub held_out: Vec<PredictedCell>,
     /// The errors over those cells.
     pub errors: PredictionErrors,
+    /// Strategies that spin on a core each, which need no model; null for others.
+    pub core_each: Option<CoreEach>,
     /// Cells to which the model is fitted.
     pub fitted: Vec<MeasuredCell>,
 }
@@ -181,11 +185,15 @@ impl Prediction {
         };
         let held_out = model.map_or_else(Vec::new, predict);
         let above = |figure| asked.zip(model).and_then(|(asked, model)| asked.first_above(&model, figure));
-        let levels = experiment.base.get("isolation").and_then(|text| text.parse::<IsolationLevels>().ok());
+        let level = |row: &Row| {
+            let texts = experiment.settings_of(row);
+            let levels = texts.get("isolation")?.parse::<IsolationLevels>().ok()?;
+            levels.distinct().find(|level| *level != Isolation::Thread)
+        };
         let memory: Vec<f64> = fitted.iter().filter_map(|cell| cell.memory_bytes).collect();
         Self {
             asked,
-            level: levels.and_then(|levels| levels.distinct().find(|level| *level != Isolation::Thread)),
+            level: experiment.rows.iter().find_map(level),
             calibration: experiment.figures.part("calibration").ok().flatten(),
             switch: experiment.figures.part("switch").ok().flatten().unwrap_or_default(),
             model,
@@ -194,6 +202,7 @@ impl Prediction {
             five_percent_cpu: above(|one| Some(one.cpu_ns)),
             five_percent_p50: above(|one| one.p50_ns),
             errors: errors(&held_out),
+            core_each: CoreEach::from_experiment(experiment),
             held_out,
             fitted,
         }

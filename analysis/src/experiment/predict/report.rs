@@ -1,8 +1,10 @@
 //! The report of a prediction: the answer, one table, the error, and the cells behind it.
 
-use super::{MeasuredCell, PredictedCell, Prediction, PredictionErrors};
+use super::{CoreEach, MeasuredCell, PredictedCell, Prediction, PredictionErrors};
 use crate::chart::xy_plot::{self, PlotSeries};
-use crate::experiment::{ALL, Experiment, ExperimentReport, FILES, PAGE, ReportSection, machine_facts};
+use crate::experiment::{
+    ALL, Experiment, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts,
+};
 use crate::stats::Spread;
 use maud::Markup;
 use record::numbers::{duration, percent, plain, signed};
@@ -14,6 +16,9 @@ use verdict::table::grid::GridRow;
 
 /// What stands in place of a latency that is not predicted.
 const NEAR_CEILING: &str = "near its ceiling";
+
+/// Logarithm of the factor from which on a calibration is called noisy.
+const NOISY: f64 = 0.4;
 
 /// Returns the report of a prediction (`launcher predict`).
 pub(super) fn report(experiment: &Experiment, found: &Prediction) -> ExperimentReport {
@@ -31,9 +36,11 @@ pub(super) fn report(experiment: &Experiment, found: &Prediction) -> ExperimentR
         sections: vec![
             ReportSection::new("prediction", "The prediction")
                 .charts(charts(found))
-                .tables(ALL, found.predicted.map(|levels| prediction(found, &levels))),
+                .tables(ALL, found.predicted.map(|levels| prediction(found, &levels)))
+                .tables(ALL, found.core_each.map(|each| way(found, &each))),
             ReportSection::new("held-out", "Predicted before it was measured")
-                .tables(ALL, [held_out(&found.held_out)]),
+                .tables(TERMINAL, found.asked.and(found.held_out.first()).map(|one| checked(found, one)))
+                .tables(if found.asked.is_some() { FILES | PAGE } else { ALL }, [held_out(&found.held_out)]),
             ReportSection::new("fitted", "What the model is fitted to")
                 .tables(FILES | PAGE, [fitted(&found.fitted)]),
         ],
@@ -43,6 +50,18 @@ pub(super) fn report(experiment: &Experiment, found: &Prediction) -> ExperimentR
 
 /// Returns the result in a sentence or two.
 fn answer(found: &Prediction) -> String {
+    if let (Some(asked), Some(each)) = (found.asked, &found.core_each) {
+        let [thread, process] = each.p50_ns.map(|ns| duration(ns as u64));
+        return format!(
+            "{} that spin, a core each: a {} adds nothing at p50 (equivalent within 5 % on 16 cores). The sum of an order's way is {}; \
+             measured: {thread} as threads, {process}, so it is off by {} and {}.",
+            asked.name(),
+            level_name(found),
+            duration(each.sum_ns as u64),
+            percent(Some(each.errors()[0])),
+            percent(Some(each.errors()[1])),
+        );
+    }
     let errors = errors(&found.errors);
     let (Some(asked), Some([thread, process])) = (found.asked, found.predicted) else {
         let model = if found.model.is_some() { "" } else { "no model yet: too few runs count" };
@@ -102,15 +121,20 @@ fn errors(errors: &PredictionErrors) -> String {
 fn notes(experiment: &Experiment, found: &Prediction) -> Vec<String> {
     let mut notes = experiment.notes.clone();
     if let Some(model) = &found.model {
-        let SharedCoreModel { body_ns, wake_ns, switch_ns, batching_ns, .. } = *model;
+        let SharedCoreModel { body_ns, wake_ns, idle_ns, switch_ns, batching_ns, .. } = *model;
+        let [body, wake, idle, switch, batching] =
+            [body_ns, wake_ns, idle_ns, switch_ns, batching_ns].map(|ns| duration(ns as u64));
         notes.push(format!(
-            "CPU of an order = {} + wake-ups × ({} + {} × (1 − 1/N)); wake-ups = 2 / (1 + {} × R/N), of {} cells",
-            duration(body_ns as u64),
-            duration(wake_ns as u64),
-            duration(switch_ns as u64),
-            duration(batching_ns as u64),
-            model.cells,
+            "a thread's CPU of an order: {body} + s × {wake} + {idle} × idle share; a process: + s × {switch} × (1 − 1/N); wake-ups s = \
+             2 / (1 + {batching} × R/N); fitted to {} cells",
+            model.cells
         ));
+        if let Some(error) = model.p50_error.filter(|error| *error > NOISY) {
+            notes.push(format!(
+                "the calibration is noisy: p50 of its own cells is off by a factor of {}; calibrate on a calmer machine (--anew)",
+                plain(error.exp())
+            ));
+        }
     }
     if let Some(price) = found.switch.first() {
         notes.push(format!("a switch to another process, measured alone: {}", price.describe()));
@@ -160,7 +184,7 @@ fn prediction(found: &Prediction, levels: &[CorePrediction; 2]) -> Grid {
         row(level_name(found), process, memory.unwrap_or_else(|| "–".into())),
         difference,
     ];
-    let head = ["each as a", "p50", "CPU an order", "of the cores", "ceiling", "own memory"];
+    let head = ["each as a", "p50", "CPU/order", "of cores", "ceiling", "memory"];
     Grid::new(
         "prediction",
         "predicted, with 95 % intervals",
@@ -168,6 +192,52 @@ fn prediction(found: &Prediction, levels: &[CorePrediction; 2]) -> Grid {
         head,
         rows.map(|cells| GridRow::plain(cells.into())),
     )
+}
+
+/// Returns the sum for a core each, with what was measured.
+fn way(found: &Prediction, each: &CoreEach) -> Grid {
+    let [thread, process] = each.p50_ns;
+    let [sum, line, stamps] =
+        [each.sum_ns, each.path.line_ns, each.path.stamps_ns].map(|ns| duration(ns as u64));
+    let row = |name: &str, measured: f64| {
+        let cells = [name, &sum, &duration(measured as u64), &line, &stamps];
+        GridRow::plain(cells.map(str::to_owned).into())
+    };
+    let difference = ["difference", "0 ns", &signed(process - thread), "", ""].map(str::to_owned);
+    let rows = [row("thread", thread), row(level_name(found), process), GridRow::plain(difference.into())];
+    let head = ["each as a", "p50 predicted", "p50 measured", "a line's round trip", "stamps"];
+    Grid::new("way", "rt_venue with a core each: line, stamps and 60 ns in the engine", 1, head, rows)
+}
+
+/// Returns what was predicted and measured of one cell, with its error.
+fn checked(found: &Prediction, one: &PredictedCell) -> Grid {
+    let whole = |ns: f64| duration(ns as u64);
+    let error = |predicted: f64, measured: f64| format!("{:+.0}%", 100.0 * (predicted / measured - 1.0));
+    let cells = |name: &str, p50: (Option<f64>, f64), cpu: (f64, f64), format: fn(f64) -> String| {
+        let predicted = p50.0.map_or_else(|| NEAR_CEILING.into(), format);
+        let p50_error = p50.0.map_or_else(|| "–".into(), |predicted| error(predicted, p50.1));
+        let cpu_cells = [format(cpu.0), format(cpu.1), error(cpu.0, cpu.1)];
+        let all = [vec![name.to_owned(), predicted, format(p50.1), p50_error], cpu_cells.to_vec()].concat();
+        GridRow::plain(all)
+    };
+    let (predicted, measured) = (one.predicted, one.measured.cell);
+    let row = |name: &str, at: usize| {
+        let p50 = (predicted[at].p50_ns, measured.p50_ns[at]);
+        cells(name, p50, (predicted[at].cpu_ns, measured.cpu_ns[at]), whole)
+    };
+    let [thread, process] = predicted;
+    let added_p50 = thread.p50_ns.zip(process.p50_ns).map(|(thread, process)| process - thread);
+    let added = |[thread, process]: [f64; 2]| process - thread;
+    let cpu = (process.cpu_ns - thread.cpu_ns, added(measured.cpu_ns));
+    let difference = cells("difference", (added_p50, added(measured.p50_ns)), cpu, signed);
+    let head = ["each as a", "p50 predicted", "measured", "error", "CPU predicted", "measured", "error"];
+    let title = format!("predicted first, then measured: {}", cell_name(&one.measured));
+    let grid =
+        Grid::new("checked", title, 1, head, [row("thread", 0), row(level_name(found), 1), difference]);
+    match one.measured.ratio {
+        Some(_) => grid.note(format!("ratio of p50 by turns, measured: {}", ratio(&one.measured))),
+        None => grid,
+    }
 }
 
 /// Returns the cells that were predicted first, with what was measured.
@@ -180,7 +250,7 @@ fn held_out(cells: &[PredictedCell]) -> Grid {
         "predicted first, measured afterwards: thread → process",
         1,
         &[
-            ("strategies, cores, rate", &|one: &PredictedCell| cell_name(&one.measured)),
+            ("strategies on cores, rate", &|one: &PredictedCell| cell_name(&one.measured)),
             ("p50 predicted", &|one| one.predicted.map(|level| p50(level.p50_ns)).join(" → ")),
             ("p50 measured", &|one| pair(one.measured.cell.p50_ns, whole)),
             ("CPU predicted", &|one| pair(one.predicted.map(|level| level.cpu_ns), whole)),
@@ -192,7 +262,7 @@ fn held_out(cells: &[PredictedCell]) -> Grid {
 }
 
 fn cell_name(cell: &MeasuredCell) -> String {
-    format!("{}, {}, {}/s", cell.strategies, cell.cores, plain(cell.rate_per_s))
+    format!("{} on {}, {}/s", cell.strategies, cell.cores, plain(cell.rate_per_s))
 }
 
 /// The level against the threads in turns of the same run: `1.08 [1.02–1.15]`.
@@ -207,7 +277,7 @@ fn fitted(cells: &[MeasuredCell]) -> Grid {
         "measured: thread → process",
         1,
         &[
-            ("strategies, cores, rate", &|cell: &MeasuredCell| cell_name(cell)),
+            ("strategies on cores, rate", &|cell: &MeasuredCell| cell_name(cell)),
             ("part", &|cell| cell.part.name().to_owned()),
             ("p50", &|cell| pair(cell.cell.p50_ns)),
             ("CPU an order", &|cell| pair(cell.cell.cpu_ns)),

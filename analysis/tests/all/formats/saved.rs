@@ -28,6 +28,7 @@ fn every_saved_kind_is_read_and_shown() {
         ("lab", Kind::Lab),
         ("board", Kind::Board),
         ("survey", Kind::Survey),
+        ("predict", Kind::Predict),
         ("plan", Kind::Sweep),
     ] {
         assert_eq!(saved(name).kind, kind, "{name}");
