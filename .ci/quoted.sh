@@ -94,6 +94,8 @@ shortened() {
       command=$(sed -E 's/--events [0-9a-zA-Z]+//; s/--runs [0-9]+//' <<<"$command")
       command+=" --events 100 --runs 1 --out $out" ;;
     survey) command+=" --quick --out $out" ;;
+    # A calibration takes a minute.
+    predict) command+=" --dry-run --out $out" ;;
     # What is about a run that goes on needs one.
     kill | revive | limits | retire | replace | add) command="beside_a_run $command" ;;
     # What is about a finished run takes the newest of those that were made here.

@@ -35,6 +35,8 @@ const WAKES: f64 = 2.0;
 const ITERATIONS: usize = 1_500;
 /// Values of the cost of an idle core that are tried: 0, then up to about 200 µs, a third more each.
 const IDLE_COSTS: usize = 28;
+/// Steps of the search between two of them.
+const IDLE_STEPS: usize = 25;
 /// Quantile of the normal distribution for an interval at 95 %.
 const Z: f64 = 1.96;
 
@@ -93,6 +95,8 @@ pub struct SharedCoreModel {
     pub added_error_ns: Option<f64>,
     /// Cells of the fit.
     pub cells: usize,
+    /// The highest rate of a cell of the fit, in orders a second.
+    pub max_rate_per_s: f64,
 }
 
 /// One equation of a fit: the factors of the parameters, their sum, and the measured value to which
@@ -137,8 +141,6 @@ impl SharedCoreModel {
         }
         let both = || cells.iter().flat_map(|cell| [(*cell, 0), (*cell, 1)]);
         let batching_ns = batching_ns(&cells)?;
-        let tried =
-            std::iter::once(0.0).chain((0..IDLE_COSTS).map(|step| 100.0 * 4f64.powf(step as f64 / 5.0)));
         let with_idle_cost = |idle_ns: f64| {
             let of = |(cell, level): (&CoreCell, usize)| {
                 let share = 1.0 + cell.rate_per_s * idle_ns / 1e9;
@@ -150,8 +152,25 @@ impl SharedCoreModel {
             let found = least_squares(&equations);
             (squares(&equations, &found), idle_ns, found)
         };
-        let best = tried.map(with_idle_cost).min_by(|a, b| a.0.total_cmp(&b.0));
-        let (_, idle_ns, [body_ns, wake_ns, switch_ns]) = best?;
+        let tried: Vec<f64> = [0.0]
+            .into_iter()
+            .chain((0..IDLE_COSTS).map(|step| 100.0 * 4f64.powf(step as f64 / 5.0)))
+            .collect();
+        let first_tries = tried.iter().map(|idle_ns| with_idle_cost(*idle_ns));
+        let (at, first) = first_tries.enumerate().min_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
+        // The best of the tried values, then a ternary search between its neighbors.
+        let (mut low, mut high) = (tried[at.saturating_sub(1)], tried[(at + 1).min(IDLE_COSTS)]);
+        for _ in 0..IDLE_STEPS {
+            let third = (high - low) / 3.0;
+            if with_idle_cost(low + third).0 < with_idle_cost(high - third).0 {
+                high -= third;
+            } else {
+                low += third;
+            }
+        }
+        let last = with_idle_cost(f64::midpoint(low, high));
+        let best = if last.0 < first.0 { last } else { first };
+        let (_, idle_ns, [body_ns, wake_ns, switch_ns]) = best;
         let mut model = Self {
             batching_ns,
             body_ns,
@@ -162,6 +181,7 @@ impl SharedCoreModel {
             p50_error: None,
             added_error_ns: None,
             cells: cells.len(),
+            max_rate_per_s: cells.iter().map(|cell| cell.rate_per_s).fold(0.0, f64::max),
         };
         let latency: Vec<Equation<4>> = both()
             .filter_map(|(cell, level)| {
@@ -308,6 +328,7 @@ mod tests {
         p50_error: None,
         added_error_ns: None,
         cells: 0,
+        max_rate_per_s: 0.0,
     };
 
     /// Returns the cell that the planted model has, with noise of up to this share.
@@ -327,7 +348,8 @@ mod tests {
 
     fn calibration(noise: f64, seed: u64) -> Vec<CoreCell> {
         let mut draws = SeededRng::new(seed);
-        let places = [2.0, 4.0, 16.0].into_iter().flat_map(|n| [(n, 12_000.0), (n, 32_000.0)]);
+        let rates = |strategies| [15_000.0, 33_000.0, 55_000.0].map(|rate| (strategies, rate));
+        let places = [2.0, 4.0, 16.0].into_iter().flat_map(rates);
         places.chain([(4.0, 10_000.0)]).map(|(n, rate)| cell(n, rate, noise, &mut draws)).collect()
     }
 
@@ -380,6 +402,7 @@ mod tests {
         let planted = PLANTED.predict(4.0, 12_000.0, 0.0)[0].ceiling_per_s;
         assert!((found.ceiling_per_s / planted - 1.0).abs() < 0.1, "{found:?} {planted}");
         assert!(1e9 / found.cpu_ns < 0.5 * planted, "{found:?}");
+        assert_eq!(model.max_rate_per_s, 55_000.0);
     }
 
     #[test]

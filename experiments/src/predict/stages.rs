@@ -3,7 +3,7 @@
 use super::say;
 use crate::points::{check, new_point};
 use crate::usage;
-use analysis::experiment::predict::{CorePrediction, SharedCoreModel, fit};
+use analysis::experiment::predict::{CorePrediction, EXTRAPOLATED, SharedCoreModel, fit};
 use analysis::experiment::{Asked, Axis, Experiment, Kind, MeasuredCell, PredictPart, Row, Setting};
 use anyhow::{Context, Result, anyhow};
 use planner::config::{Choice, DelayRange, Settings, UsageError};
@@ -18,7 +18,7 @@ const PILOT: (u32, f64) = (4, 10_000.0);
 const FITTED: [u32; 3] = [2, 4, 16];
 /// Its rates, as shares of what the pilot run says that a core carries. It says too little: an
 /// order takes less at a higher rate.
-const FITTED_SHARES: [f64; 2] = [0.3, 0.8];
+const FITTED_SHARES: [f64; 3] = [0.4, 0.9, 1.5];
 /// Numbers of strategies of a grid.
 const GRID: [u32; 6] = [1, 2, 4, 8, 16, 32];
 /// The rates of a grid, as shares of the threads' ceiling.
@@ -211,7 +211,8 @@ fn grid(record: &Experiment, model: &SharedCoreModel) -> Result<Vec<Setting>> {
     let parts = draw_parts(GRID.len() * GRID_SHARES.len(), record.seed);
     let plan = |((strategies, share), part): ((u32, f64), PredictPart)| {
         let [thread, _] = model.predict(f64::from(strategies), 1.0, 0.0);
-        let cell = Asked { strategies, cores: 1, rate_per_s: (share * thread.ceiling_per_s).round() };
+        let ceiling_per_s = thread.ceiling_per_s.min(EXTRAPOLATED * model.max_rate_per_s);
+        let cell = Asked { strategies, cores: 1, rate_per_s: (share * ceiling_per_s).round() };
         setting(record, &base, part, cell, LONG)
     };
     cells.zip(parts).map(plan).collect()
@@ -270,7 +271,10 @@ fn nearest(record: &Experiment, asked: &Asked) -> Result<(Setting, Asked)> {
     let mut refused = None;
     for cell in std::iter::once(*asked).chain(halves) {
         // Two groups of threads are an A/A test; with very many strategies there is no room for it.
-        for threads in [2, 1] {
+        // Strategies are placed in turn: each level is on all cores only if their number and that of
+        // the levels have no common divisor.
+        let is_spread = |threads: &usize| gcd(cell.cores, *threads as u32 + 1) == 1;
+        for threads in [2, 1].into_iter().filter(is_spread) {
             let base = Settings { isolation: Some(levels(level, threads)?), ..base.clone() };
             match setting(record, &base, PredictPart::Asked, cell, LONG) {
                 Ok(setting) => return Ok((setting, cell)),
@@ -281,9 +285,20 @@ fn nearest(record: &Experiment, asked: &Asked) -> Result<(Setting, Asked)> {
     Err(refused.unwrap_or_else(|| UsageError("no cell can be measured here".into()).into()))
 }
 
+fn gcd(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn levels_are_on_all_cores_or_on_one() {
+        let spread = |cores| [3, 2].map(|levels| gcd(cores, levels) == 1);
+        let found = [1, 2, 3, 4, 6].map(spread);
+        assert_eq!(found, [[true, true], [true, false], [false, true], [true, false], [false, false]]);
+    }
 
     #[test]
     fn third_of_cells_is_left_out_by_the_seed() {

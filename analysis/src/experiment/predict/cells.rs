@@ -88,7 +88,8 @@ impl MeasuredCell {
         let places = run.levels.len() as f64;
         let rate_per_s = run.offered_per_s?;
         let orders_each = run.returned as f64 / f64::from(run.strategies.max(1));
-        let (strategies, cores) = (f64::from(level.strategies), f64::from(asked.cores));
+        let (strategies, cores) =
+            (f64::from(level.strategies), f64::from(asked.cores.min(level.strategies.into()).max(1)));
         let idle_wakes = IDLE_WAKES_PER_S * (places - 1.0) * strategies / rate_per_s;
         let switches = costs.map(|cost| {
             let all = (cost.voluntary_switches + cost.involuntary_switches) / orders_each.max(1.0);

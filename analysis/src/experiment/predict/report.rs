@@ -1,6 +1,6 @@
 //! The report of a prediction: the answer, one table, the error, and the cells behind it.
 
-use super::{CoreEach, MeasuredCell, PredictedCell, Prediction, PredictionErrors};
+use super::{CoreEach, EXTRAPOLATED, MeasuredCell, PredictedCell, Prediction, PredictionErrors};
 use crate::chart::xy_plot::{self, PlotSeries};
 use crate::experiment::{
     ALL, Experiment, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts,
@@ -53,7 +53,7 @@ fn answer(found: &Prediction) -> String {
     if let (Some(asked), Some(each)) = (found.asked, &found.core_each) {
         let [thread, process] = each.p50_ns.map(|ns| duration(ns as u64));
         return format!(
-            "{} that spin, a core each: a {} adds nothing at p50 (equivalent within 5 % on 16 cores). The sum of an order's way is {}; \
+            "{} that spin, a core each: a {} is predicted to add nothing at p50 (it is equivalent within 5 % on 16 cores). The sum of an order's way is {}; \
              measured: {thread} as threads, {process}, so it is off by {} and {}.",
             asked.name(),
             level_name(found),
@@ -153,12 +153,17 @@ fn prediction(found: &Prediction, levels: &[CorePrediction; 2]) -> Grid {
     let [thread, process] = levels;
     let strategies = found.asked.map_or(0, |asked| asked.strategies);
     let memory = found.memory_bytes.map(|bytes| human_bytes((bytes * f64::from(strategies)) as u64));
+    let cores = found.asked.map_or(1.0, |asked| asked.used_cores());
+    let known_per_s = found.model.map(|model| EXTRAPOLATED * model.max_rate_per_s * cores);
     let row = |name: &str, one: &CorePrediction, memory: String| {
         let interval = one.p50_interval_ns.map_or_else(String::new, |[low, high]| {
             format!(" [{}, {}]", duration(low as u64), duration(high as u64))
         });
         let p50 = one.p50_ns.map_or_else(|| NEAR_CEILING.into(), |ns| duration(ns as u64) + &interval);
-        let ceiling = format!("{}/s", plain(one.ceiling_per_s));
+        let ceiling = match known_per_s.filter(|known| one.ceiling_per_s > *known) {
+            Some(known) => format!("over {}/s", plain(known)),
+            None => format!("{}/s", plain(one.ceiling_per_s)),
+        };
         [name.into(), p50, duration(one.cpu_ns as u64), percent(Some(one.utilization)), ceiling, memory]
     };
     let added_p50 = process.p50_ns.zip(thread.p50_ns).map_or_else(
