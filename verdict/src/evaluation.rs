@@ -46,9 +46,12 @@ pub fn evaluate(
     // unknown.
     if tail.orders > 0 {
         figures.record_stall_free(&merged, &tail.unaffected);
-        figures.record_without_steal(&merged, &tail.unaffected_by_steal);
+        if tail.steal.is_some() {
+            figures.record_without_steal(&merged, &tail.unaffected_by_steal);
+        }
     }
     let mut summary = summarize(record, &merged, &figures);
+    summary.notes.extend(tail.steal.and_then(|steal| steal.contradiction()));
     summary.attach_tails(&tail.strategies);
     summary.attach_gaps(tail.noise.threads.iter().map(|thread| thread.classes.clone()));
     let mut histograms = Vec::new();

@@ -254,6 +254,7 @@ pub struct Figures {
     isolation: IsolationLevels,
     ns_per_tick: f64,
     has_stall_free: bool,
+    knows_steal: bool,
     /// `rt_venue_from_due` of all measured orders, also of the warm-up.
     with_warm_up: MeasureSeries,
 }
@@ -268,6 +269,7 @@ impl Figures {
             isolation,
             ns_per_tick,
             has_stall_free: false,
+            knows_steal: false,
             with_warm_up: MeasureSeries::default(),
         };
         figures.series.resize_with(Measure::every().count(), MeasureSeries::default);
@@ -294,6 +296,7 @@ impl Figures {
     /// Adds the samples of orders that no steal affected. `untouched` has a bit for each measured
     /// order of the merge.
     pub fn record_without_steal(&mut self, merged: &MergedRun, untouched: &BitSet) {
+        self.knows_steal = true;
         self.record_untouched(merged, untouched, Measure::WithoutSteal, from_due);
     }
 
@@ -365,6 +368,11 @@ impl Figures {
     /// Returns `true` if the samples of orders that no stall affected were added.
     pub const fn has_stall_free(&self) -> bool {
         self.has_stall_free
+    }
+
+    /// Returns `true` if the samples of orders that no steal affected were added.
+    pub const fn knows_steal(&self) -> bool {
+        self.knows_steal
     }
 
     /// Returns the distributions of each place of an isolation level, in a run with several levels:

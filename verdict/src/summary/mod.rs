@@ -113,7 +113,7 @@ pub struct Summary {
     pub stall_free: Option<StallFree>,
     /// t8 − due without venue service; empty under closed pacing.
     pub rt_venue_from_due: Distribution,
-    /// The same of the orders that no steal of the hypervisor affected; null if unknown.
+    /// The same of the orders that no steal of the host affected; null if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_steal: Option<Distribution>,
     /// Orders of the warm-up, which are in no distribution; null without any.
@@ -404,7 +404,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         stall_free: stall_free(figures),
         rt_venue_from_due: distribution_of(Measure::RtVenueFromDue),
         warm_up,
-        without_steal: figures.has_stall_free().then(|| distribution_of(Measure::WithoutSteal)),
+        without_steal: figures.knows_steal().then(|| distribution_of(Measure::WithoutSteal)),
         send_lag: distribution_of(Measure::SendLag),
         gateway_lateness: distribution_of(Measure::GatewayLateness),
         orchestrator_utilization: engine.and_then(|thread| thread.utilization),

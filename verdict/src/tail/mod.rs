@@ -47,7 +47,7 @@ mod traces;
 
 pub use crate::cause::{Cause, GapClass, GapTotal, NanosByCause};
 pub use attribute::{AttributionParams, StageSpan, TicksByCause, attribute};
-pub use gap_class::MIN_STEAL_NS;
+pub use gap_class::{MIN_STEAL_NS, StealAccount};
 pub use noise::{MachineNoise, NoiseSlice, ThreadNoise};
 pub use pauses::{Pause, PauseCause, pauses};
 pub use run::{ExplainedOrder, Tail, TailPercentiles, TailShare};

@@ -2,13 +2,12 @@
 //! orders individually.
 
 use super::attribute::add_ticks;
-use super::gap_class;
+use super::gap_class::{self, StealAccount};
 use super::noise::{MachineNoise, dropped_notes};
 use super::pauses::GapSplitter;
 use super::strategies::StrategyTails;
 use super::traces::{OrderTrace, OrderTraces};
 use super::{AttributionParams, NanosByCause, Pause, TicksByCause, attribute};
-use crate::cause::GapClass;
 use crate::merge::{MergedRun, ThreadLog};
 use crate::radix_select::{BitSet, nearest_rank, select_ranks};
 use crate::summary::StrategyTail;
@@ -57,6 +56,9 @@ pub struct Tail {
     /// Kernel statistics of the cores; null if not collected.
     #[serde(default)]
     pub kernel: Option<KernelAccount>,
+    /// Steal by elimination and by the kernel's ticks; null if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steal: Option<StealAccount>,
     /// Notes, one line each.
     pub notes: Vec<String>,
     /// For each measured order of the merge: whether it was explained and unaffected by stalls. Not
@@ -148,9 +150,13 @@ impl Tail {
     /// Iterates over the merge's table several times, with a few extra bits per order.
     pub fn from_run(record: &RunRecord, merged: &MergedRun, worst: usize) -> Self {
         let traces = OrderTraces::new(record, merged);
-        let classes = gap_class::classify(record, &merged.threads);
+        let mut classes = gap_class::classify(record, &merged.threads);
+        let gaps: Vec<&[Gap]> = merged.threads.iter().map(|log| log.gaps.as_slice()).collect();
+        let stolen = gap_class::confirm_steal(&gaps, &mut classes, ns_per_tick(record), |stamp| {
+            traces.spans().for_each(|span| stamp(usize::from(span.receiver), span.to));
+        });
         let (mut tail, touched) = explain(&traces, &merged.threads, record, worst);
-        let stolen = affected_by_steal(&traces, &merged.threads, &classes, ns_per_tick(record));
+        let touched_by_steal = affected_by_steal(&traces, &merged.threads, &stolen, ns_per_tick(record));
         // Explained and unaffected by gaps.
         let untouched_by = |touched: &BitSet| {
             let mut untouched = BitSet::new(merged.measured().count());
@@ -159,9 +165,13 @@ impl Tail {
             }
             untouched
         };
-        (tail.unaffected, tail.unaffected_by_steal) = (untouched_by(&touched), untouched_by(&stolen));
+        (tail.unaffected, tail.unaffected_by_steal) =
+            (untouched_by(&touched), untouched_by(&touched_by_steal));
         tail.noise = MachineNoise::from_run(record, merged, &classes);
         tail.notes = dropped_notes(record, merged);
+        tail.steal = StealAccount::new(record, &stolen);
+        let unknown = || "steal: not known: the run has no record of the kernel's".to_owned();
+        tail.notes.extend(tail.steal.map_or_else(|| Some(unknown()), |steal| steal.contradiction()));
         tail
     }
 
@@ -278,6 +288,7 @@ fn explain(traces: &OrderTraces<'_>, logs: &[ThreadLog], record: &RunRecord, wor
         strategies: tails.finish(traces, &touched, ns),
         noise: MachineNoise::default(),
         kernel: record.kernel.clone(),
+        steal: None,
         notes: Vec::new(),
         unaffected: BitSet::default(),
         unaffected_by_steal: BitSet::default(),
@@ -312,19 +323,14 @@ fn attribution_params(traces: &OrderTraces<'_>, ns_per_tick: f64) -> Attribution
     AttributionParams { usual: medians(traces), max_service, horizon }
 }
 
-/// Returns the traces that a steal gap, or the backlog after one, affected: by the rule for all
+/// Returns the traces that a stolen time, or the backlog after one, affected: by the rule for all
 /// gaps, as if a run had no others.
 fn affected_by_steal(
     traces: &OrderTraces<'_>,
     logs: &[ThreadLog],
-    classes: &[Vec<GapClass>],
+    stolen: &[Vec<Gap>],
     ns_per_tick: f64,
 ) -> BitSet {
-    let stolen = |(log, classes): (&ThreadLog, &Vec<GapClass>)| -> Vec<Gap> {
-        let gaps = log.gaps.iter().zip(classes).filter(|(_, class)| **class == GapClass::Steal);
-        gaps.map(|(gap, _)| *gap).collect()
-    };
-    let stolen: Vec<Vec<Gap>> = logs.iter().zip(classes).map(stolen).collect();
     let count = traces.count as usize;
     if stolen.iter().all(Vec::is_empty) {
         return BitSet::new(count);

@@ -159,7 +159,7 @@ fn counts(rows: &[LevelRow<'_>]) -> Grid {
 /// `2.31 % [1.90, 2.72]`
 fn stolen(found: Option<StolenShare>) -> String {
     let Some(StolenShare { share, .. }) = found else { return "not known".into() };
-    let percent = |share: f64| plain((share * 100.0).max(0.0));
+    let percent = |share: f64| plain((share * 100.0).clamp(0.0, 100.0));
     let ends = share.interval.map(|ends| format!(" [{}]", ends.map(percent).join(", ")));
     format!("{} %{}", percent(share.value), ends.unwrap_or_default())
 }
