@@ -33,7 +33,7 @@ pub const MIN_CELLS: usize = 5;
 const WAKES: f64 = 2.0;
 /// Iterations of a fit: each parameter in turn.
 const ITERATIONS: usize = 1_500;
-/// Values of the cost of an idle core that are tried: 0, then up to about 200 µs, a third more each.
+/// Values of the cost of an idle core that are tried beside 0: up to 178 µs, a third more each.
 const IDLE_COSTS: usize = 28;
 /// Steps of the search between two of them.
 const IDLE_STEPS: usize = 25;

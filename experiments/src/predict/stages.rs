@@ -271,8 +271,8 @@ fn nearest(record: &Experiment, asked: &Asked) -> Result<(Setting, Asked)> {
     let mut refused = None;
     for cell in std::iter::once(*asked).chain(halves) {
         // Two groups of threads are an A/A test; with very many strategies there is no room for it.
-        // Strategies are placed in turn: each level is on all cores only if their number and that of
-        // the levels have no common divisor.
+        // Strategies are placed in turn: each level is on all cores only if the number of cores has
+        // no divisor in common with that of levels.
         let is_spread = |threads: &usize| gcd(cell.cores, *threads as u32 + 1) == 1;
         for threads in [2, 1].into_iter().filter(is_spread) {
             let base = Settings { isolation: Some(levels(level, threads)?), ..base.clone() };

@@ -103,8 +103,7 @@ impl Asked {
     }
 }
 
-/// The highest rate that is predicted, as a multiple of the highest one of the calibration. A ceiling
-/// beyond it is only known to be higher.
+/// A ceiling beyond this multiple of the calibration's highest rate is only known to be higher.
 pub const EXTRAPOLATED: f64 = 1.5;
 
 /// The most strategies that a run may have.
