@@ -12,7 +12,7 @@ use super::measure::MeasureEnd;
 use super::progress::Pace;
 use super::publish;
 use analysis::experiment::isolation_cost::Capacity;
-use analysis::experiment::{Axis, Experiment, ExperimentState, Kind, SearchLimits, Setting};
+use analysis::experiment::{Axis, Experiment, Kind, SearchLimits, Setting};
 use analysis::stats::Percentile;
 use anyhow::{Context, Error, Result};
 use indicatif::HumanDuration;
@@ -143,15 +143,15 @@ pub fn announcement(record: &Experiment) -> Option<String> {
     let limits = SearchLimits::from_experiment(&search).ok()?;
     let (rates, time) = expected_time(&search, &search.machine)?;
     Some(format!(
-        "then the capacity of {} at p99 ≤ {}: at most {} of {RUNS} runs, about {}",
-        counted(search.settings().len() as u64, "level"),
+        "then capacity (p99 ≤ {}): up to {} of {RUNS} runs, about {}",
         duration(limits.bound_ns),
         counted(rates.into(), "rate"),
         HumanDuration(time)
     ))
 }
 
-/// Searches the capacity of a bill's levels, or goes on with it, and adds it to the bill.
+/// Searches the capacity of a bill's levels, or goes on with it, and adds it to the bill, whose own
+/// runs are complete also where the search is not.
 pub fn measure(record: &mut Experiment, folder: &Path, quiet: bool) -> Result<MeasureEnd> {
     let Some(planned) = search_of(record)? else { return Ok(MeasureEnd::Complete) };
     let place = folder.join(FOLDER);
@@ -166,9 +166,6 @@ pub fn measure(record: &mut Experiment, folder: &Path, quiet: bool) -> Result<Me
     let slowdown = Load::sample(search.machine.cores_online).map_or(1.0, Load::slowdown);
     let ended = measure_missing(&mut search, &place, quiet, &mut Pace::default(), slowdown)?;
     record.figures.insert(Capacity::NAME, &Capacity::from_search(&search).map_err(Error::msg)?);
-    if ended == MeasureEnd::Interrupted {
-        record.state = ExperimentState::Interrupted;
-    }
     publish::save(&search.answer(&place)?, &search, &place)?;
     Ok(ended)
 }

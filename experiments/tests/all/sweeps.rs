@@ -139,7 +139,9 @@ fn bill_has_comparable_row_for_each_level() {
     let words = "bill --technique spsc-mux --isolation thread,process --repeats 5";
     let stdout = made(&out, &format!("{words} {TINY}"));
     narrow(&stdout);
-    for word in ["isolation", "CPU s/M", "PSS", "switches", "against thread's", "thread (A/A)", "all pairs"] {
+    for word in
+        ["isolation", "CPU s/M", "PSS", "preempted/s", "against thread's", "thread (A/A)", "all pairs"]
+    {
         assert!(stdout.contains(word), "{word}:\n{stdout}");
     }
     // Above it stand announcements, more of them the more pairs are lost.
