@@ -19,6 +19,9 @@ pub(super) const MIN_REPEATS: usize = 3;
 /// A run of a level, with the number of its repeat.
 pub(super) type Repeat<'a> = (u32, &'a RunOutline);
 
+/// A figure of one strategy, or of several together.
+type OfStrategy<'a> = &'a dyn Fn(&StrategyUsage) -> Option<f64>;
+
 /// What is known of the strategies of a level besides latency, over all repeats.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelFigures {
@@ -101,7 +104,7 @@ impl LevelFigures {
         let stolen = StolenShare::from_runs(own, threads);
         let (own, threads) = (known(own), threads.map(known));
         let first = own.first()?.1;
-        let figure = |of: &dyn Fn(&StrategyUsage) -> Option<f64>| {
+        let figure = |of: OfStrategy<'_>| {
             let all = |usage: &LevelUsage| of(&usage.total());
             LevelFigure::new(&own, threads.as_deref(), &all, Some(of))
         };
@@ -185,7 +188,7 @@ impl LevelFigure {
         own: &[(u32, &LevelUsage)],
         threads: Option<&[(u32, &LevelUsage)]>,
         of: &dyn Fn(&LevelUsage) -> Option<f64>,
-        each: Option<&dyn Fn(&StrategyUsage) -> Option<f64>>,
+        each: Option<OfStrategy<'_>>,
     ) -> Option<Self> {
         let values = |runs: &[(u32, &LevelUsage)]| -> Vec<(u32, f64)> {
             runs.iter().filter_map(|(repeat, usage)| Some((*repeat, of(usage)?))).collect()
