@@ -6,8 +6,8 @@ use super::measure::{MeasureEnd, MeasuredRun, RunMaker, is_missing, measure, mea
 use super::progress::{Pace, SweepProgress};
 use super::record::discard_unrecorded_runs;
 use super::search::search;
-use super::{contain, extra_figures, pairs};
-use analysis::experiment::{Experiment, SearchLimits};
+use super::{extra_figures, pairs};
+use analysis::experiment::{Experiment, SearchLimits, StormSearch};
 use anyhow::{Context, Result};
 use indicatif::HumanDuration;
 use planner::config::Settings;
@@ -62,7 +62,7 @@ fn announcement(record: &Experiment, (missing, time): (u32, Duration), is_more: 
     let entry = record.kind.entry();
     let at_most = if entry.is_search { "at most " } else { "" };
     let (noun, purpose) = match is_more {
-        true if contain::is_storm_search(record) => ("more run", " at other rates"),
+        true if is_storm_search(record) => ("more run", " at other rates"),
         true if entry.has_pairs => ("more run", " for lost pairs"),
         true => ("more run", ""),
         false if entry.is_search => ("rate", ""),
@@ -76,6 +76,11 @@ fn announcement(record: &Experiment, (missing, time): (u32, Duration), is_more: 
         let (runs, time) = (counted(missing as u64, noun), HumanDuration(time));
         format!("{at_most}{runs}{purpose}{budget}, about {time}; Ctrl-C keeps what was measured")
     })
+}
+
+/// Returns `true` if an experiment searches the heaviest storm.
+fn is_storm_search(record: &Experiment) -> bool {
+    record.figures.part::<StormSearch>(StormSearch::NAME).is_ok_and(|search| search.is_some())
 }
 
 /// Calls `work` with a function that makes real runs, for the experiment of a record. Ctrl-C ends

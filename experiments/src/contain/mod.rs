@@ -17,7 +17,7 @@ use super::launcher::LaunchedRun;
 use super::record::read_kind;
 use super::{ExperimentFlags, measure_and_publish};
 use analysis::experiment::{
-    Disturbances, Experiment, ExperimentState, FaultOutcome, Figures, Kind, ProtectionCost, StormSearch,
+    Disturbances, Experiment, ExperimentState, FaultOutcome, Figures, Kind, ProtectionCost,
 };
 use anyhow::{Error, Result};
 use clap::Args;
@@ -139,11 +139,6 @@ fn outcome(settings: &Settings, run: &LaunchedRun) -> Option<FaultOutcome> {
     } else {
         Some(FaultOutcome::Strategy(row(&case, &run.summary, &folder)))
     }
-}
-
-/// Returns `true` if an experiment searches the heaviest storm.
-pub(super) fn is_storm_search(record: &Experiment) -> bool {
-    record.figures.part::<StormSearch>(StormSearch::NAME).is_ok_and(|search| search.is_some())
 }
 
 /// Plans the next runs of a search for the heaviest storm. Returns `false` if it has ended, or the
