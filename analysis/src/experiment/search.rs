@@ -102,7 +102,7 @@ pub struct RateSearch {
     pub name: String,
     /// The tried rates, in order.
     pub steps: Vec<RateStep>,
-    /// The highest rate that was held; `None` during the search, or if there is none.
+    /// The highest rate that was held, so far during the search; `None` if there is none.
     pub highest_per_s: Option<f64>,
     /// Reason for the end of the search, in words; empty during the search.
     pub ended: String,
@@ -247,13 +247,18 @@ impl RateSearch {
             let steps: Result<Vec<RateStep>, _> = rows.map(|row| row.figures.record()).collect();
             let steps = steps.map_err(|error| format!("{}: {error}", setting.name))?;
             let (highest_per_s, ended) = match next_step(&steps, &limits) {
-                NextStep::Try(_) => (None, String::new()),
+                NextStep::Try(_) => (highest_held(&steps), String::new()),
                 NextStep::Done(highest, why) => (highest, why),
             };
             Ok(Self { name: setting.name, steps, highest_per_s, ended })
         };
         experiment.settings().into_iter().map(search).collect()
     }
+}
+
+/// Returns the highest rate that was held so far.
+fn highest_held(steps: &[RateStep]) -> Option<f64> {
+    steps.iter().filter(|step| step.held).map(|step| step.rate_per_s).reduce(f64::max)
 }
 
 fn section(sweep: &ExperimentRuns, search: &Search) -> ReportSection {
@@ -285,8 +290,11 @@ fn section(sweep: &ExperimentRuns, search: &Search) -> ReportSection {
         ],
         &points,
     );
-    let ended = points.iter().filter(|(_, search)| !search.ended.is_empty());
-    highest.notes = ended.map(|(name, search)| format!("{name}: {}", search.ended)).collect();
+    let ended = |search: &RateSearch| match search.ended.as_str() {
+        "" => "as far as the search came".to_owned(),
+        why => why.to_owned(),
+    };
+    highest.notes = points.iter().map(|(name, search)| format!("{name}: {}", ended(search))).collect();
     let steps: Vec<(&str, &RateStep)> =
         points.iter().flat_map(|(name, search)| search.steps.iter().map(move |step| (*name, step))).collect();
     let tried = Grid::from_rows(

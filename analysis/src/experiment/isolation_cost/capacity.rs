@@ -67,21 +67,18 @@ impl Capacity {
             let others = setting.values.iter().filter(|(axis, _)| **axis != Axis::Isolation);
             let condition =
                 others.map(|(axis, text)| format!("{axis} {text}")).collect::<Vec<_>>().join(", ");
-            // A search that goes on has held some rate already.
-            let held = found.steps.iter().filter(|step| step.held).map(|step| step.rate_per_s);
-            let held_per_s = found.highest_per_s.or_else(|| held.reduce(f64::max));
+            let held_per_s = found.highest_per_s;
             let best = found.steps.iter().find(|step| Some(step.rate_per_s) == held_per_s && step.held);
             let p99_ns = best.and_then(|step| step.bounded_ns(&limits));
-            let bracket = RateSearch { highest_per_s: held_per_s, ..found };
             Some(LevelCapacity {
                 level,
                 condition,
                 is_aa_test: setting.is_aa_test,
                 held_per_s,
-                not_held_per_s: bracket.lowest_failed_per_s(),
+                not_held_per_s: found.lowest_failed_per_s(),
                 p99_ns,
-                steps: bracket.steps.len(),
-                ended: bracket.ended,
+                steps: found.steps.len(),
+                ended: found.ended,
                 ratio: None,
             })
         };
