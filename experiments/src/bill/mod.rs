@@ -29,6 +29,7 @@ use analysis::stats::{MIN_PAIRS, Margin};
 use anyhow::{Error, Result};
 use catalog::folder_of;
 use clap::Args;
+use planner::config::value::SettingValue;
 use planner::config::{Choice, Common, Settings, UsageError};
 use planner::host::Machine;
 use protocol::plan::{Idle, Isolation, IsolationLevels, Technique};
@@ -42,6 +43,8 @@ const TIME_LIMIT_S: u64 = 300;
 const LOAD: (Count, Nanos) = (Count(20_000), Nanos(1_000_000_000));
 /// The same rate in a run whose levels take turns: long, so that more of its time is measured.
 const LONG_LOAD: (Count, Nanos) = (Count(160_000), Nanos(8_000_000_000));
+/// The delay of venues where levels take turns: within the part of a turn that is left out.
+const SHORT_DELAY: &str = "uniform:500us..2ms";
 /// The turn of a level.
 const EPOCH: Nanos = Nanos(50_000_000);
 
@@ -221,6 +224,8 @@ fn take_turns(asked: &mut SweepRequest, machine: &Machine, mixed: IsolationLevel
     let mut base = asked.base.clone();
     base.crossover = Some(EPOCH);
     base.idle = Some(Choice::Fixed(Idle::Park));
+    // A report that comes in the next turn wakes a strategy of another level.
+    base.delay = base.delay.or_else(|| SettingValue::parse(SHORT_DELAY).ok());
     if base.orders.is_none() && base.window.is_none() && base.schedule.is_none() {
         (base.orders, base.window) = (Some(LONG_LOAD.0), Some(LONG_LOAD.1));
     }
@@ -402,6 +407,7 @@ mod tests {
             keys.map(|key| base.get(key).cloned().unwrap_or_default())
         };
         assert_eq!(settings("--strategies 4"), ["50ms", "park", "8s"]);
+        assert_eq!(planned("--strategies 4").base["delay"], SHORT_DELAY);
         let mixed = planned("--strategies 4");
         let levels = mixed.settings()[0].values[&Axis::Isolation].split('+').count();
         assert!(levels >= 3, "threads twice, and a process");

@@ -1,6 +1,6 @@
 //! The answer of a bill: the cost of isolation in one sentence and a short table.
 
-use super::{IsolationCostRow, IsolationCosts, LevelCost, growth, level_tables};
+use super::{IsolationCostRow, IsolationCosts, LevelCost, growth, level_tables, pooled};
 use crate::experiment::ratio::{self, describe_verdict, format_all_pairs, line_of, verdict_mark};
 use crate::experiment::time_unit::TimeUnit;
 use crate::grouping::{distinct, grouped};
@@ -93,6 +93,10 @@ pub(in crate::experiment) fn headline_technique(isolation_costs: &IsolationCosts
 }
 
 pub(in crate::experiment) fn answer(isolation_costs: &IsolationCosts) -> String {
+    // Levels that took turns had equal conditions: what they show leads.
+    if let Some(by_turns) = pooled::sentence(isolation_costs) {
+        return format!("{}, {by_turns}", isolation_costs.endpoint.measure);
+    }
     let Some(technique) = headline_technique(isolation_costs) else {
         // No level has an interval, so nothing is ranked.
         let figures = isolation_costs.rows.iter().filter_map(|row| row.p50_ns).map(|ns| ns as u64);

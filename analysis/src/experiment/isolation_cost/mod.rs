@@ -6,6 +6,7 @@ mod headline;
 mod level_figures;
 mod level_tables;
 mod native;
+mod pooled;
 mod report;
 mod rows;
 #[cfg(test)]
