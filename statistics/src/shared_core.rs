@@ -17,11 +17,12 @@
 //!
 //! `1 − 1/N` is the share of switches that lead to another strategy. ρ is that of threads: how
 //! often orders find an idle core depends on when they arrive. An order waits for strategies that
-//! were woken before it, of which there are more with N and with ρ, and a process makes each of them
-//! longer. The form of p50 is no law: of several it had the smallest error over a grid of 40 cells.
-//! `C` is fitted by least squares of relative errors, none of its parameters below 0; p50 by least
-//! absolute ones, because cells in which the host put an idle core to sleep are off by a factor.
-//! Beyond [`MAX_UTILIZATION`] there is no latency: what limits batches there is not in the model.
+//! were woken before it, of which there are more with N and with ρ, and a process makes each of
+//! them longer. The form of p50 is no law: of several it had the smallest error over a grid of 40
+//! cells. `C` is fitted by least squares of relative errors, none of its parameters below 0; p50 by
+//! least absolute ones, because cells in which the host put an idle core to sleep are off by a
+//! factor. Beyond [`MAX_UTILIZATION`] there is no latency: what limits batches there is not in the
+//! model.
 
 use serde::{Deserialize, Serialize};
 
@@ -411,6 +412,24 @@ mod tests {
             let [p50, cpu] = errors(&model);
             assert!(p50 < 0.08 && cpu < 0.06, "seed {seed}: {p50} {cpu}");
         }
+    }
+
+    /// A cell in which the host put an idle core to sleep. The broken variant: least squares lets
+    /// it spoil all others.
+    #[test]
+    fn cell_that_is_off_by_a_factor_spoils_no_other() {
+        let equations = |slow: f64| -> Vec<Equation<2>> {
+            let of = |at: usize| {
+                let (x, factor) = (at as f64, if at == 0 { slow } else { 1.0 });
+                let p50 = (30.0 + 5.0 * x) * factor;
+                ([1.0, x], p50, p50)
+            };
+            (0..10).map(of).collect()
+        };
+        let [e, f] = least_deviations(&equations(10.0));
+        assert!((e - 30.0).abs() < 1.0 && (f - 5.0).abs() < 0.3, "{e} {f}");
+        let [e, f] = least_squares(&equations(10.0));
+        assert!((e - 30.0).abs() > 3.0 || (f - 5.0).abs() > 0.5, "{e} {f}");
     }
 
     /// The broken variant: CPU time that does not fall with the rate, as 1/CPU at a low rate has

@@ -11,11 +11,11 @@ use crate::{ExperimentFlags, usage};
 use ::record::numbers::counted;
 use analysis::experiment::{DeclaredPlan, Endpoint, Experiment, Setting, SettingTexts};
 use anyhow::{Context as _, Result};
+use hmac_sha256::Hash as Sha256;
 use planner::config::input::UserFile;
 use planner::config::{Common, Settings};
 use planner::host::Machine;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
@@ -91,7 +91,7 @@ impl Declaration {
         let name = path.display();
         let text =
             UserFile::read_text(path, MAX_BYTES).with_context(|| format!("cannot read --declared {name}"))?;
-        let hash = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = Sha256::hash(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
         match serde_json::from_str::<Self>(&text) {
             Ok(declaration) if declaration.format == FORMAT => Ok((declaration, hash)),
             Ok(Self { format, .. }) => usage(format!("{name}: {format}: this build reads {FORMAT}")),
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(declared.sha256.len(), 64);
         // As `sha256sum` prints it.
         let text = std::fs::read(&path).unwrap();
-        assert!(declared.sha256.starts_with(&format!("{:02x}", Sha256::digest(text)[0])));
+        assert!(declared.sha256.starts_with(&format!("{:02x}", Sha256::hash(&text)[0])));
     }
 
     #[test]
