@@ -10,10 +10,10 @@ use crate::flags::SweptSettings;
 use crate::{ExperimentFlags, usage};
 use ::record::numbers::counted;
 use analysis::experiment::{DeclaredPlan, Endpoint, Experiment, Setting, SettingTexts};
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use hmac_sha256::Hash as Sha256;
 use planner::config::input::UserFile;
-use planner::config::{Common, Settings};
+use planner::config::{Common, Settings, UsageError};
 use planner::host::Machine;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -89,8 +89,8 @@ impl Declaration {
     /// Reads a declaration with the SHA-256 of its file.
     fn read(path: &Path) -> Result<(Self, String)> {
         let name = path.display();
-        let text =
-            UserFile::read_text(path, MAX_BYTES).with_context(|| format!("cannot read --declared {name}"))?;
+        let text = UserFile::read_text(path, MAX_BYTES)
+            .map_err(|error| UsageError(format!("cannot read --declared {name}: {error}")))?;
         let hash = Sha256::hash(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
         match serde_json::from_str::<Self>(&text) {
             Ok(declaration) if declaration.format == FORMAT => Ok((declaration, hash)),
@@ -145,7 +145,7 @@ pub fn declare(flags: &BillFlags, path: &Path) -> Result<ExitCode> {
     let text = serde_json::to_string_pretty(&declaration)?;
     // A declaration that changes after the first run is none.
     let mut file = File::create_new(path)
-        .with_context(|| format!("cannot write --declare {name}: name a file that does not exist yet"))?;
+        .map_err(|error| UsageError(format!("cannot write --declare {name}: {error}; name a new file")))?;
     writeln!(file, "{text}")?;
     let (rows, repeats) = (counted(declaration.rows.len() as u64, "row"), plan.asked_repeats);
     writeln!(
