@@ -3,7 +3,7 @@
 //!
 //! A repeat runs both settings one after the other on the same schedule, so that both see the same
 //! disturbances. A virtual machine may move its cores between the two, after which every hand-off
-//! takes twice as long. Runs are therefore compared only within one [placement](super::placement).
+//! takes twice as long. Runs are therefore compared only within one placement.
 //!
 //! # The method
 //!
