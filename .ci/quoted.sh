@@ -68,7 +68,7 @@ shortened() {
   fi
   case $kind in
     bill)
-      # A declared bill is what its file says, and a search takes minutes.
+      # A declared bill has its plan in the file, and a search takes minutes.
       case $command in
         *--declared*) echo "${command/ bill.json/ $out/bill.json} --out $out"; return ;;
         *--find-capacity*) echo "$command --dry-run"; return ;;

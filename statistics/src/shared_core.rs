@@ -62,7 +62,7 @@ pub struct CoreCell {
     pub p50_ns: [f64; 2],
 }
 
-/// What the model says of strategies on a core at one level.
+/// Prediction for strategies on a core at one level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CorePrediction {
     /// CPU time of strategies for an order, in nanoseconds.
@@ -227,7 +227,7 @@ impl SharedCoreModel {
         (p50_ns > 0.0).then_some(p50_ns)
     }
 
-    /// Predicts threads and processes: so many strategies on a core, at orders a second of all
+    /// Predicts threads and processes: strategies on a core, at orders a second of all
     /// together, next to others that only wake up and find nothing to do.
     pub fn predict(&self, strategies: f64, rate_per_s: f64, idle_wakes: f64) -> [CorePrediction; 2] {
         [0, 1].map(|level| {
@@ -257,7 +257,7 @@ impl SharedCoreModel {
     }
 }
 
-/// Returns the wake-ups an order with so many strategies at a rate.
+/// Returns the wake-ups an order with this number of strategies at a rate.
 fn wakes(batching_ns: f64, strategies: f64, rate_per_s: f64) -> f64 {
     WAKES / (1.0 + batching_ns / 1e9 * rate_per_s / strategies)
 }

@@ -65,7 +65,7 @@ pub struct BillFlags {
     /// Write the plan into this new file and measure nothing: commit it before the runs
     #[arg(long, value_name = "FILE", conflicts_with_all = ["folder", "dry_run", "find_capacity"], requires = "because")]
     declare: Option<PathBuf>,
-    /// Why a difference within the margin changes nothing for who uses the engine
+    /// Why a difference within the margin changes nothing for users of the engine
     #[arg(long, value_name = "REASON", requires = "declare")]
     because: Option<String>,
     /// Measure what --declare wrote into this file, and nothing else

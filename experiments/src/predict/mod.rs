@@ -32,7 +32,7 @@ use std::process::ExitCode;
 /// The command-line flags of `launcher predict`.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct PredictFlags {
-    /// Predict so many strategies
+    /// Predict this number of strategies
     #[arg(long, value_name = "N", required_unless_present = "grid", value_parser = read_strategies)]
     strategies: Option<u32>,
     /// Place them on K cores in turn

@@ -100,13 +100,13 @@ fn check_ceiling(asked: &Asked, [thread, _]: &[CorePrediction; 2]) -> Result<()>
     ))
 }
 
-/// Returns threads so many times, and a level.
+/// Returns levels with several groups of threads, and one other level.
 fn levels(level: Isolation, threads: usize) -> Result<IsolationLevels> {
     let all = [vec![Isolation::Thread; threads], vec![level]].concat();
     IsolationLevels::new(&all).map_err(anyhow::Error::from)
 }
 
-/// Returns the setting of a run with so many strategies of each level.
+/// Returns the setting of a run with this number of strategies of each level.
 fn setting(
     record: &Experiment,
     base: &Settings,

@@ -36,7 +36,7 @@ pub const KIND: KindEntry = KindEntry {
     ..sweep::RUNS
 };
 
-/// The numbers of a question: so many strategies on so many cores at a rate.
+/// The numbers of a question: strategies, cores and a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// Strategies.
@@ -131,7 +131,7 @@ pub struct PredictionErrors {
     pub cpu: Option<f64>,
     /// Error of what a process adds to p50, relative to what it adds.
     pub added_p50: Option<f64>,
-    /// The same, in nanoseconds.
+    /// Error of what a process adds to p50, in nanoseconds.
     pub added_p50_ns: Option<f64>,
     /// Error of what a process adds to CPU time, relative to what it adds.
     pub added_cpu: Option<f64>,

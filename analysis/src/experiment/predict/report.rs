@@ -1,4 +1,4 @@
-//! The report of a prediction: the answer, one table, the error, and the cells behind it.
+//! The report of a prediction: the answer, one table, the error, and the measured cells.
 
 use super::{CoreEach, EXTRAPOLATED, MeasuredCell, PredictedCell, Prediction, PredictionErrors};
 use crate::chart::xy_plot::{self, PlotSeries};
@@ -14,7 +14,7 @@ use verdict::chart::axis;
 use verdict::table::Grid;
 use verdict::table::grid::GridRow;
 
-/// What stands in place of a latency that is not predicted.
+/// Text in place of a latency that is not predicted.
 const NEAR_CEILING: &str = "near its ceiling";
 
 /// Logarithm of the factor from which on a calibration is called noisy.

@@ -137,7 +137,7 @@ impl StormLimit {
         }
     }
 
-    /// Returns the limits of an experiment's rows; empty if it is no search.
+    /// Returns the limits of an experiment's rows; empty for other experiments.
     pub(super) fn of_rows(rows: &[Disturbance], search: Option<StormSearch>) -> Vec<Self> {
         let Some(search) = search else { return Vec::new() };
         let storms = rows.iter().filter(|row| row.kind != FaultKind::Calm);
@@ -164,7 +164,7 @@ impl Disturbance {
 }
 
 /// Plans the runs of the next rate of each search that has not ended, with calm runs. Returns
-/// `false` if all have, or the experiment is no search.
+/// `false` if all have, or the experiment does not search.
 ///
 /// # Errors
 /// A row's settings or figures cannot be read.
