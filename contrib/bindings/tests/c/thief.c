@@ -15,6 +15,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,9 +50,13 @@ static void *take_lock(void *path) {
     return path;
 }
 
-static void start(void *(*body)(void *), void *argument) {
+static pthread_t start(void *(*body)(void *), void *argument) {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, body, argument) != 0) got("no thread", "");
+    if (pthread_create(&thread, NULL, body, argument) != 0) {
+        got("no thread", "");
+        exit(1);
+    }
+    return thread;
 }
 
 /* Calls `each` with every path below a folder, subfolders first, down to the given depth. */
@@ -122,6 +127,9 @@ static void *take_leases(void *out) {
 static uint32_t *mappings[MAPPINGS];
 static int mapped = 0;
 
+/* Set before `bh_finish` unmaps these pages. */
+static atomic_int is_over;
+
 static void find_mapped(void) {
     FILE *maps = fopen("/proc/self/maps", "r");
     char line[512];
@@ -161,7 +169,7 @@ static void move_waiters(uint32_t *word, char *where) {
 
 static void *move_all(void *unused) {
     static const char *const names[2] = {"once", "again"};
-    for (int round = 0;; round += round < 1) {
+    for (int round = 0; !is_over; round += round < 1) {
         for (int page = 0; page < mapped; page++)
             for (int word = 0; word < WORDS; word += 2) move_waiters(mappings[page] + word, (char *)names[round]);
         usleep(5000);
@@ -170,7 +178,7 @@ static void *move_all(void *unused) {
 }
 
 static void *wake_all(void *unused) {
-    for (;;) {
+    while (!is_over) {
         for (int page = 0; page < mapped; page++)
             for (int word = 0; word < WORDS; word += 2) {
                 syscall(SYS_futex, mappings[page] + word, FUTEX_WAKE, INT32_MAX);
@@ -208,11 +216,12 @@ int main(int count, char **arguments) {
         start(take_leases, arguments[2]);
     }
     find_mapped();
-    if (!strcmp(what, "wakes")) {
-        walk("/dev/shm", 0, open_by_name);
-        start(wake_all, NULL);
-    }
-    if (!strcmp(what, "moves")) start(move_all, NULL);
+    int wakes = !strcmp(what, "wakes"), moves = !strcmp(what, "moves");
+    pthread_t attack;
+    if (wakes) walk("/dev/shm", 0, open_by_name);
+    if (wakes || moves) attack = start(wakes ? wake_all : move_all, NULL);
     trade(run.orders);
+    is_over = 1;
+    if (wakes || moves) pthread_join(attack, NULL);
     return bh_finish() == BH_OK ? 0 : 2;
 }
