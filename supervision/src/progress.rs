@@ -89,6 +89,7 @@ impl Supervisor<'_> {
     fn is_stalled(&self, observed: &Observations, stall: &mut StallWatch) -> bool {
         let Some(moved) = self.progress_counters(observed) else { return false };
         let awake_since = self.ns(self.liveness.awake_since());
+        stall.allow_pauses(self.containment.futile_pauses());
         let due_after = |since| {
             let due = self.awaited(observed).map(|strategy| due_after(self.due, self.plan, strategy, since));
             due.min().flatten()

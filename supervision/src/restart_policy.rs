@@ -71,6 +71,8 @@ pub(crate) struct RestartPolicy {
     backoff: Backoff,
     /// Deaths in a row of incarnations that made no progress.
     futile: u32,
+    /// The sum of the pauses after them.
+    futile_pauses: Duration,
 }
 
 impl RestartPolicy {
@@ -82,8 +84,16 @@ impl RestartPolicy {
         }
         let pause = self.backoff.charge(end.ran);
         let has_progressed = end.ran >= STEADY || end.has_traded;
-        self.futile = if has_progressed { 0 } else { self.futile + 1 };
+        (self.futile, self.futile_pauses) = match has_progressed {
+            true => (0, Duration::ZERO),
+            false => (self.futile + 1, self.futile_pauses + pause),
+        };
         (self.futile <= MAX_RESTARTS).then_some(pause)
+    }
+
+    /// Returns the sum of the pauses after the last deaths in a row without progress.
+    pub const fn futile_pauses(&self) -> Duration {
+        self.futile_pauses
     }
 }
 

@@ -233,6 +233,11 @@ impl<'a> Containment<'a> {
         self.processes.iter().filter_map(due).min()
     }
 
+    /// Returns the sum of the pauses of processes that make no progress: their restarts end.
+    pub fn futile_pauses(&self) -> Duration {
+        self.processes.iter().map(|case| case.policy.futile_pauses()).sum()
+    }
+
     /// Returns when the handling of a death last advanced, in ticks; 0 for never.
     pub const fn last_step(&self) -> u64 {
         self.last_step

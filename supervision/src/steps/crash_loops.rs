@@ -28,6 +28,28 @@ fn crash_loop_is_bounded_and_named() {
     assert_eq!(run.finish(), RunOutcome::Complete);
 }
 
+/// All others have finished. The broken variant: a wait for progress that has no time for the
+/// pauses.
+#[test]
+fn crash_loop_is_no_stall_however_short_its_limit() {
+    let plan = plan("isolation=process strategies=2 venues=1 orders=10 on_death=restart", 500);
+    let mut run = SteppedRun::start(&plan);
+    run.supervisor.stall = StallWatch::with_limit(Duration::from_millis(50));
+    let victim = run.process_of(VICTIM);
+    run.set_state(StrategyIndex(0), ThreadState::Done);
+    run.exit(run.process_of(StrategyIndex(0)), "exit 0");
+    run.crashing = Some(victim);
+    run.exit(victim, "exit 7");
+    for _ in 0..1_000 {
+        if run.supervisor.containment.awaits(VICTIM, &run.observed) {
+            run.step();
+        }
+    }
+    let down = run.incidents().last().unwrap().stayed_down.as_ref();
+    assert_eq!(down.map(|down| down.restarts), Some(restart_policy::MAX_RESTARTS), "{:?}", run.actions);
+    assert_eq!(run.run_to_end(), RunOutcome::Complete);
+}
+
 /// One that trades each time is started again without end.
 #[test]
 fn strategy_that_trades_before_each_crash_is_not_given_up() {

@@ -15,6 +15,8 @@ const MIN_ASLEEP_NS: u64 = 1_000_000_000;
 pub struct Deadline {
     limit: u64,
     stretch: u64,
+    /// Time by which the longest wait exceeds the limit's multiple.
+    pauses: u64,
     since: u64,
     last_awake: u64,
 }
@@ -22,7 +24,7 @@ pub struct Deadline {
 impl Deadline {
     /// Creates the deadline of a wait that begins now, with a limit in the unit of `now`.
     pub(crate) const fn new(limit: u64, now: u64) -> Self {
-        Self { limit, stretch: DEFAULT_STRETCH, since: now, last_awake: now }
+        Self { limit, stretch: DEFAULT_STRETCH, pauses: 0, since: now, last_awake: now }
     }
 
     /// Creates the deadline of a wait that begins at a time in nanoseconds.
@@ -34,6 +36,11 @@ impl Deadline {
     #[must_use]
     pub const fn stretched_to(self, limits: u64) -> Self {
         Self { stretch: limits, ..self }
+    }
+
+    /// Sets the time by which an extended wait may exceed the multiple of its limit.
+    pub const fn lengthen(&mut self, pauses: u64) {
+        self.pauses = pauses;
     }
 
     /// Restarts the time limit of the wait, unless it started later.
@@ -58,7 +65,8 @@ impl Deadline {
     /// Returns the time from which the wait's limit counts. `extended`: when it was last
     /// extended, 0 for never.
     pub const fn since(&self, extended: u64) -> u64 {
-        let longest = self.since.saturating_add(self.limit.saturating_mul(self.stretch - 1));
+        let longest = self.limit.saturating_mul(self.stretch - 1).saturating_add(self.pauses);
+        let longest = self.since.saturating_add(longest);
         let extended = if extended < longest { extended } else { longest };
         if extended > self.since { extended } else { self.since }
     }

@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | Does a thread hang? | [`Liveness`], by its heartbeat | starvation, up to 10 limits; disk |
 //! | Does a process exit? | [`ShutdownTimeout`], by the kernel | starvation, up to 6 limits |
-//! | Does the run stall? | [`StallWatch`], by its counters | starvation, deaths, up to 6 limits |
+//! | Does the run stall? | [`StallWatch`], by its counters | starvation, deaths, up to 6 limits and a crash loop's pauses |
 //! | Is every role ready, drained, closed? | a [`Deadline`] | starvation, up to 6 limits |
 //! | Is a slot of the submit ring never written? | [`blocked_slot`] | starvation |
 //!

@@ -32,6 +32,11 @@ impl StallWatch {
         Self { deadline: Deadline::within(limit, 0), progress_count: 0 }
     }
 
+    /// Lets deaths extend the wait by the pauses of a crash loop as well.
+    pub(crate) const fn allow_pauses(&mut self, pauses: Duration) {
+        self.deadline.lengthen(pauses.as_nanos() as u64);
+    }
+
     /// Records the engine's progress counters and checks for a stall. Returns `true` if the run
     /// stalls. `awake_since_ns`: since when the launcher has been awake without a break.
     /// `starved_ns`: when a thread was last starved. `due_after`: the earliest time after the given
