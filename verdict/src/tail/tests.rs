@@ -240,6 +240,21 @@ fn burst_after_paused_sender_is_attributed_to_machine() {
     assert!(at(&forgetful, 0.99) > *interval(&quiet, 0.99).end());
 }
 
+/// Orders that overlap without end: each is taken before the last one is finished. The broken rule,
+/// whose backlog has no end, leaves out all that follow a stall.
+#[test]
+fn backlog_ends_where_threads_are_never_idle() {
+    let due: Vec<u64> = (0..2_000).map(|order| 1_000 + order * 1_000).collect();
+    let service = vec![1_000; due.len()];
+    let disturbed =
+        SimulatedRun { due, service, stalls: vec![(100_000, 110_000)], ..SimulatedRun::default() };
+    let explained = disturbed.explain(false);
+    let affected: Vec<usize> = (0..explained.len()).filter(|order| explained[*order].1).collect();
+    assert_eq!(affected.first(), Some(&98), "{affected:?}");
+    let last = disturbed.due[*affected.last().unwrap()];
+    assert!((180_000..300_000).contains(&last), "nine times the stall of 10,000 after it: {last}");
+}
+
 #[test]
 fn each_injected_cause_is_attributed() {
     // The first finds the receiver idle, the second waits for the first, the third is sent into a
