@@ -1,24 +1,16 @@
 //! Which runs `--find-capacity` plans, and how they are announced.
 
-use super::BillFlags;
+use super::tests::parsed;
 use crate::ExperimentFlags;
 use crate::capacity::{announcement, search_of};
 use analysis::experiment::isolation_cost::Capacity;
 use analysis::experiment::{Experiment, Row};
 use anyhow::Result;
-use clap::Parser;
 use planner::config::Settings;
 use planner::host::fake;
 
-#[derive(Parser)]
-struct TestCommandLine {
-    #[command(flatten)]
-    flags: BillFlags,
-}
-
 fn planned(line: &str) -> Result<Experiment> {
-    let words = ["bill"].into_iter().chain(line.split_whitespace());
-    TestCommandLine::try_parse_from(words)?.flags.plan(fake::plain(2).machine())
+    parsed(line).plan(fake::plain(2).machine())
 }
 
 /// The runs of a search: name, strategies, window and crossover of each.

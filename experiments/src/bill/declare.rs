@@ -79,7 +79,7 @@ impl Declaration {
             exclusions: EXCLUSIONS.into(),
             stop: format!(
                 "after {repeats} of each row, whatever they show; pairs that drop out are replaced by at most \
-                 half as many"
+                 half as many repeats, then until five pairs count, up to three times as many in all"
             ),
             seed: plan.seed,
             rows: plan.settings().into_iter().map(row).collect(),
@@ -187,21 +187,11 @@ fn fixed(flags: &BillFlags) -> BillFlags {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::parsed as flags;
     use super::*;
-    use clap::Parser;
     use planner::host::fake;
 
-    #[derive(Parser)]
-    struct TestCommandLine {
-        #[command(flatten)]
-        flags: BillFlags,
-    }
-
     const LINE: &str = "--strategies 4,16 --isolation thread,process --idle park --margin 10ns,5%";
-
-    fn flags(line: &str) -> BillFlags {
-        TestCommandLine::try_parse_from(["bill"].into_iter().chain(line.split_whitespace())).unwrap().flags
-    }
 
     fn here() -> Machine {
         fake::plain(2).machine()

@@ -328,11 +328,15 @@ mod tests {
         flags: BillFlags,
     }
 
-    fn planned(line: &str) -> Experiment {
+    /// Parses the flags of `launcher bill`.
+    pub(super) fn parsed(line: &str) -> BillFlags {
         let words = ["bill"].into_iter().chain(line.split_whitespace());
-        let flags = TestCommandLine::try_parse_from(words).unwrap().flags;
+        TestCommandLine::try_parse_from(words).unwrap().flags
+    }
+
+    fn planned(line: &str) -> Experiment {
         // Root may have every level here, others not all.
-        flags.plan(fake::plain(2).machine()).unwrap()
+        parsed(line).plan(fake::plain(2).machine()).unwrap()
     }
 
     #[test]
