@@ -2,7 +2,7 @@
 //! runs of each level alone found it.
 //!
 //! A search knows its answer up to a bracket, from the highest rate that was held to the lowest
-//! that was not. So a ratio to threads is a range: it lies between the ends of both brackets.
+//! that was not. So a ratio to threads is a range: its ends are those of both brackets.
 
 use super::IsolationCosts;
 use crate::experiment::{Axis, Experiment, RateSearch, SearchLimits};

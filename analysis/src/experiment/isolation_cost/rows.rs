@@ -9,7 +9,7 @@ use crate::experiment::axis::CostRole;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::{Axis, AxisRecord, Endpoint};
 use crate::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
-use protocol::plan::{Isolation, Technique};
+use protocol::plan::{Isolation, IsolationLevels, Technique};
 use verdict::summary::{Measure, StrategyCosts};
 
 /// Builds a row for each isolation level and technique from the runs of an experiment, and the
@@ -61,6 +61,14 @@ impl core::fmt::Display for ConditionValue {
     }
 }
 
+/// Returns the strategies of each level that takes turns: `4 each`. `None` for other runs.
+fn strategies_each(point: &Point) -> Option<String> {
+    point.settings.get("crossover")?;
+    let levels = point.settings.get("isolation")?.parse::<IsolationLevels>().ok()?;
+    let all: usize = point.settings.get("strategies")?.parse().ok()?;
+    Some(format!("{} each", all / levels.as_slice().len()))
+}
+
 struct RowRuns {
     isolation: Isolation,
     technique: Technique,
@@ -105,7 +113,8 @@ impl RowRuns {
         let value = |record: &AxisRecord| {
             let text = point.value(record.axis)?.to_owned();
             let place = record.values.iter().position(|other| *other == text);
-            Some(ConditionValue { axis: record.axis, text, place })
+            let each = (record.axis == Axis::Strategies).then(|| strategies_each(point)).flatten();
+            Some(ConditionValue { axis: record.axis, text: each.unwrap_or(text), place })
         };
         let variant = |axis: &Axis| match (axis.entry().cost_role, point.value(*axis)) {
             (CostRole::Variant(usual), Some(value)) if value != usual => Some(format!("{axis} {value}")),
