@@ -69,9 +69,11 @@ pub struct CorePrediction {
     pub cpu_ns: f64,
     /// Share of the core that the strategies take; above 1 they fall behind.
     pub utilization: f64,
-    /// Orders a second at which the core is full.
-    pub ceiling_per_s: f64,
-    /// Median latency from the due time, in nanoseconds; null near the ceiling.
+    /// Orders a second at which the formula has the core full. It carries more: batches grow
+    /// further than in the formula, which predicts no latency there.
+    #[serde(alias = "ceiling_per_s")]
+    pub full_per_s: f64,
+    /// Median latency from the due time, in nanoseconds; null beyond [`MAX_UTILIZATION`].
     pub p50_ns: Option<f64>,
     /// The ends of its interval at 95 %.
     pub p50_interval_ns: Option<[f64; 2]>,
@@ -212,7 +214,7 @@ impl SharedCoreModel {
         thread_ns + wakes * self.switch_ns * switch_share(strategies, level)
     }
 
-    /// Returns the factors of the parameters of a thread's latency; `None` near the ceiling.
+    /// Returns the factors of the parameters of a thread's latency; `None` where the core is nearly full.
     fn latency_factors(&self, strategies: f64, rate_per_s: f64, idle_wakes: f64) -> Option<[f64; 3]> {
         let utilization = rate_per_s * self.cpu_at(strategies, rate_per_s, idle_wakes, 0) / 1e9;
         let others = strategies - 1.0;
@@ -237,16 +239,16 @@ impl SharedCoreModel {
             CorePrediction {
                 cpu_ns,
                 utilization: rate_per_s * cpu_ns / 1e9,
-                ceiling_per_s: self.ceiling_per_s(strategies, level),
+                full_per_s: self.full_per_s(strategies, level),
                 p50_ns,
                 p50_interval_ns: p50_ns.zip(factor).map(|(ns, factor)| [ns / factor, ns * factor]),
             }
         })
     }
 
-    /// Returns the rate at which the core is full: utilization grows with the rate, so it is
-    /// bisected.
-    fn ceiling_per_s(&self, strategies: f64, level: usize) -> f64 {
+    /// Returns the rate at which the formula has the core full: utilization grows with the rate, so
+    /// it is bisected.
+    fn full_per_s(&self, strategies: f64, level: usize) -> f64 {
         let (mut low, mut high) = (0.0, 1e9);
         for _ in 0..100 {
             let middle = f64::midpoint(low, high);
@@ -433,13 +435,13 @@ mod tests {
     }
 
     /// The broken variant: CPU time that does not fall with the rate, as 1/CPU at a low rate has
-    /// it, puts the ceiling too low.
+    /// it, has the core full too early.
     #[test]
-    fn without_batches_the_ceiling_is_too_low() {
+    fn without_batches_the_core_is_full_too_early() {
         let model = SharedCoreModel::fit(&calibration(0.0, 1)).unwrap();
         let found = model.predict(4.0, 12_000.0, 0.0)[0];
-        let planted = PLANTED.predict(4.0, 12_000.0, 0.0)[0].ceiling_per_s;
-        assert!((found.ceiling_per_s / planted - 1.0).abs() < 0.1, "{found:?} {planted}");
+        let planted = PLANTED.predict(4.0, 12_000.0, 0.0)[0].full_per_s;
+        assert!((found.full_per_s / planted - 1.0).abs() < 0.1, "{found:?} {planted}");
         assert!(1e9 / found.cpu_ns < 0.5 * planted, "{found:?}");
         assert_eq!(model.max_rate_per_s, 55_000.0);
     }
@@ -450,15 +452,15 @@ mod tests {
         assert_eq!(thread, process);
         let [thread, process] = PLANTED.predict(16.0, 20_000.0, 0.0);
         assert!(process.cpu_ns > thread.cpu_ns && process.p50_ns > thread.p50_ns, "{thread:?} {process:?}");
-        assert!(process.ceiling_per_s < thread.ceiling_per_s);
+        assert!(process.full_per_s < thread.full_per_s);
     }
 
     #[test]
-    fn near_the_ceiling_there_is_no_latency() {
-        let [thread, process] = PLANTED.predict(8.0, 0.97 * PLANTED.ceiling_per_s(8.0, 0), 0.0);
+    fn full_core_has_no_latency() {
+        let [thread, process] = PLANTED.predict(8.0, 0.97 * PLANTED.full_per_s(8.0, 0), 0.0);
         assert_eq!((thread.p50_ns, process.p50_ns), (None, None));
         assert!(thread.utilization < 1.0 && process.utilization > thread.utilization);
-        let full = PLANTED.ceiling_per_s(8.0, 1);
+        let full = PLANTED.full_per_s(8.0, 1);
         assert!((PLANTED.predict(8.0, full, 0.0)[1].utilization - 1.0).abs() < 1e-6);
     }
 

@@ -45,7 +45,7 @@ pub(super) fn take_newest(record: &mut Experiment, out: &Path) {
         match mismatch(record, &found) {
             None => return adopt(record, found, &path),
             Some(why) => {
-                refused = refused.or(Some(format!("calibrated anew: {} is not used: {why}", path.display())))
+                refused = refused.or(Some(format!("calibrated again: {} is not used: {why}", path.display())))
             }
         }
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_calibration_is_noted_and_measured_anew() {
+    fn refused_calibration_is_noted_and_measured_again() {
         let out = tempfile::tempdir().unwrap();
         let saved = out.path().join("a-predict");
         fs::create_dir(&saved).unwrap();

@@ -17,8 +17,10 @@ use super::publish::publish;
 use super::record::new_record;
 use super::{ExperimentFlags, doctor, measure_experiment, usage};
 use ::record::document::Document;
+use ::record::numbers::plain;
 use ::record::units::{Bytes, Count, Nanos};
 use analysis::experiment::predict::{MAX_STRATEGIES, PathCosts};
+use analysis::experiment::search::MAX_RATE_PER_S;
 use analysis::experiment::{Asked, Experiment, Figures, Kind};
 use anyhow::Result;
 use clap::Args;
@@ -57,9 +59,9 @@ pub struct PredictFlags {
     /// newest of this machine and build]
     #[arg(long, value_name = "FOLDER", conflicts_with = "grid")]
     calibration: Option<PathBuf>,
-    /// Calibrate anew, whatever was measured before
+    /// Calibrate again, whatever was measured before
     #[arg(long, conflicts_with = "calibration")]
-    anew: bool,
+    recalibrate: bool,
     /// Draw schedules and held-out cells from this seed
     #[arg(long, value_name = "SEED", default_value = "1")]
     seed: Count,
@@ -109,7 +111,7 @@ pub fn run(flags: &PredictFlags) -> Result<ExitCode> {
     if flags.idle == Idle::Spin {
         // A core each needs no calibration.
     } else if let Some(from) = record.figures.part::<String>("calibration")? {
-        let line = format!("calibrated by {from}: this machine and build (--anew measures again)");
+        let line = format!("calibrated by {from}: this machine and build (--recalibrate measures again)");
         say(&line, flags.json);
     } else {
         record.figures.insert("switch", &doctor::findings_here().switch);
@@ -141,11 +143,14 @@ impl ExperimentFlags for PredictFlags {
         if self.strategy_cores > cores {
             let wanted = self.strategy_cores;
             return usage(format!(
-                "--strategy-cores {wanted}: this machine has {cores} beside the engine's; use up to {cores}"
+                "--strategy-cores {wanted}: this machine has {cores} next to the engine's; use up to {cores}"
             ));
         }
-        if self.rate == Some(Count(0)) {
-            return usage("--rate 0: give orders a second, for example 50k");
+        if let Some(Count(rate)) =
+            self.rate.filter(|rate| *rate == Count(0) || rate.0 as f64 > MAX_RATE_PER_S)
+        {
+            let most = plain(MAX_RATE_PER_S);
+            return usage(format!("--rate {rate}: give 1 to {most} orders a second, for example 50k"));
         }
         if let Err(why) = check_isolation([self.isolation].into_iter(), self.allow_weaker_sandbox) {
             return Err(UsageError(format!("--isolation {}: {why:#}", self.isolation)).into());
@@ -180,10 +185,9 @@ impl ExperimentFlags for PredictFlags {
         stages::plan_pilot(&mut record, self.isolation, self.working_set)?;
         if let Some(folder) = &self.calibration {
             calibration::take(&mut record, &catalog::folder_of(folder)?)?;
-        } else if !self.anew && !self.grid {
+        } else if !self.recalibrate && !self.grid {
             calibration::take_newest(&mut record, &self.out()?.unwrap_or_else(|| catalog::RUNS.into()));
         }
-        stages::check_rate(&record)?;
         Ok(record)
     }
 
@@ -230,9 +234,10 @@ mod tests {
             error.to_string()
         };
         assert!(refused("--strategies 4 --rate 0").contains("--rate 0"));
+        assert!(refused("--strategies 4 --rate 60M").contains("1 to 50,000,000"));
         assert!(refused("--strategies 2 --rate 1k --idle spin").contains("--idle spin"));
         let cores = refused("--strategies 4 --rate 1k --strategy-cores 2");
-        assert!(cores.contains("this machine has 1 beside the engine's"), "{cores}");
+        assert!(cores.contains("this machine has 1 next to the engine's"), "{cores}");
     }
 
     #[test]

@@ -2,13 +2,12 @@
 
 use super::say;
 use crate::points::{check, new_point};
-use crate::usage;
 use analysis::experiment::predict::{CorePrediction, EXTRAPOLATED, SharedCoreModel, fit};
 use analysis::experiment::{Asked, Axis, Experiment, Kind, MeasuredCell, PredictPart, Row, Setting};
 use anyhow::{Context, Result, anyhow};
 use planner::config::{Choice, DelayRange, Settings, UsageError};
 use protocol::plan::{Idle, Isolation, IsolationLevels, Technique};
-use record::numbers::{duration, plain};
+use record::numbers::duration;
 use record::units::{Bytes, Count, Nanos};
 use shm::random::SplitMix64;
 
@@ -21,7 +20,7 @@ const FITTED: [u32; 3] = [2, 4, 16];
 const FITTED_SHARES: [f64; 3] = [0.4, 0.9, 1.5];
 /// Numbers of strategies of a grid.
 const GRID: [u32; 6] = [1, 2, 4, 8, 16, 32];
-/// The rates of a grid, as shares of the threads' ceiling.
+/// The rates of a grid, as shares of the rate at which the formula has the core full of threads.
 const GRID_SHARES: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.85];
 /// One cell of this many is left out of the fit.
 const LEFT_OUT: usize = 3;
@@ -33,8 +32,11 @@ const SHORT: Nanos = Nanos(4_000_000_000);
 const LONG: Nanos = Nanos(8_000_000_000);
 /// Runs of each level with a core each.
 const REPEATS: u32 = 3;
-/// The delay at the venues: short, so that a run ends soon.
-const DELAY: DelayRange = DelayRange { min_ns: 1_000_000, max_ns: 20_000_000 };
+/// The delay at the venues: reports of one turn seldom wake a strategy in the next.
+const DELAY: DelayRange = DelayRange { min_ns: 500_000, max_ns: 2_000_000 };
+/// The window in which a ceiling is measured, and the rate that is offered a core: more than it
+/// can carry.
+const OVERLOAD: (Nanos, f64) = (Nanos(1_000_000_000), 1_000_000.0);
 
 /// Plans the first run, which says how much a core carries, about.
 pub(super) fn plan_pilot(record: &mut Experiment, level: Isolation, set: Bytes) -> Result<()> {
@@ -51,6 +53,12 @@ pub(super) fn plan_pilot(record: &mut Experiment, level: Isolation, set: Bytes) 
     let cell = Asked { strategies, cores: 1, rate_per_s };
     let setting = setting(record, &base, PredictPart::Pilot, cell, SHORT)?;
     record.plan_rows(&[setting]);
+    // Runs of one level, which show its ceiling, have no turns.
+    if let Some(epoch) = record.base.remove("crossover") {
+        record.rows.iter_mut().for_each(|row| {
+            row.setting.settings.insert("crossover".into(), epoch.clone());
+        });
+    }
     Ok(())
 }
 
@@ -77,27 +85,6 @@ pub(super) fn plan_core_each(record: &mut Experiment, level: Isolation, set: Byt
     record.asked_repeats = REPEATS;
     record.plan_rows(&settings);
     Ok(())
-}
-
-/// Refuses a rate beyond the ceiling that an earlier calibration shows.
-pub(super) fn check_rate(record: &Experiment) -> Result<()> {
-    let cells = MeasuredCell::all(record);
-    match (Asked::of_experiment(record), model(&cells)) {
-        (Some(asked), Ok(model)) => check_ceiling(&asked, &asked.predict(&model)),
-        _ => Ok(()),
-    }
-}
-
-fn check_ceiling(asked: &Asked, [thread, _]: &[CorePrediction; 2]) -> Result<()> {
-    if thread.utilization < 1.0 {
-        return Ok(());
-    }
-    let (rate, ceiling) = (plain(asked.rate_per_s), plain(thread.ceiling_per_s));
-    let Asked { strategies, cores, .. } = asked;
-    usage(format!(
-        "--rate: {strategies} strategies on {cores} cores carry about {ceiling} orders/s as threads, not {rate}; ask for less, or for \
-         more --strategy-cores"
-    ))
 }
 
 /// Returns levels with several groups of threads, and one other level.
@@ -151,7 +138,7 @@ pub(crate) fn plan_next(record: &mut Experiment, is_quiet: bool) -> Result<bool>
     } else if is_grid && !has(PredictPart::HeldOut) {
         grid(record, &model(&cells)?)?
     } else if let Some(asked) = Asked::of_experiment(record).filter(|_| !has(PredictPart::Asked)) {
-        vec![predict(record, &asked, &model(&cells)?, is_quiet)?]
+        predict(record, &asked, &model(&cells)?, is_quiet)?
     } else {
         return Ok(false);
     };
@@ -171,7 +158,7 @@ fn model(cells: &[MeasuredCell]) -> Result<SharedCoreModel> {
     let usable = fitted.iter().filter(|cell| cell.is_usable).count();
     fit(&fitted).ok_or_else(|| {
         let all = fitted.len();
-        anyhow!("only {usable} of {all} runs of the calibration count, too few for a model: measure on a calmer machine (--anew)")
+        anyhow!("only {usable} of {all} runs of the calibration count, too few for a model: measure on a calmer machine (--recalibrate)")
     })
 }
 
@@ -211,8 +198,8 @@ fn grid(record: &Experiment, model: &SharedCoreModel) -> Result<Vec<Setting>> {
     let parts = draw_parts(GRID.len() * GRID_SHARES.len(), record.seed);
     let plan = |((strategies, share), part): ((u32, f64), PredictPart)| {
         let [thread, _] = model.predict(f64::from(strategies), 1.0, 0.0);
-        let ceiling_per_s = thread.ceiling_per_s.min(EXTRAPOLATED * model.max_rate_per_s);
-        let cell = Asked { strategies, cores: 1, rate_per_s: (share * ceiling_per_s).round() };
+        let full_per_s = thread.full_per_s.min(EXTRAPOLATED * model.max_rate_per_s);
+        let cell = Asked { strategies, cores: 1, rate_per_s: (share * full_per_s).round() };
         setting(record, &base, part, cell, LONG)
     };
     cells.zip(parts).map(plan).collect()
@@ -229,19 +216,19 @@ fn draw_parts(count: usize, seed: u64) -> Vec<PredictPart> {
     parts
 }
 
-/// Predicts what was asked, saves that, and returns the run that will show its error.
+/// Predicts what was asked, saves that, and returns the run that will show its error, and those
+/// that show the ceiling of each level.
 fn predict(
     record: &mut Experiment,
     asked: &Asked,
     model: &SharedCoreModel,
     is_quiet: bool,
-) -> Result<Setting> {
+) -> Result<Vec<Setting>> {
     let levels = asked.predict(model);
-    check_ceiling(asked, &levels)?;
     let [thread, process] = levels;
     record.figures.insert("predicted", &levels);
     let p50 = |level: &CorePrediction| {
-        level.p50_ns.map_or_else(|| "near its ceiling".into(), |ns| duration(ns as u64))
+        level.p50_ns.map_or_else(|| "beyond the formula's range".into(), |ns| duration(ns as u64))
     };
     say(
         &format!("predicted: p50 {} as threads, {}; now it is measured", p50(&thread), p50(&process)),
@@ -253,14 +240,32 @@ fn predict(
             .notes
             .push(format!("measured in its place, as the nearest that this machine can: {}", cell.name()));
     }
+    let ceilings =
+        [Isolation::Thread, level_of(&base_of(record)?)].map(|level| ceiling(record, &cell, level));
+    Ok(std::iter::once(setting).chain(ceilings.into_iter().flatten()).collect())
+}
+
+/// Returns a run to which more orders are offered than strategies at a level can send.
+fn ceiling(record: &Experiment, cell: &Asked, level: Isolation) -> Result<Setting> {
+    let base = Settings { isolation: Some(level.into()), crossover: None, ..base_of(record)? };
+    let (window, of_core) = OVERLOAD;
+    let cell = Asked { rate_per_s: of_core * f64::from(cell.cores.min(cell.strategies)), ..*cell };
+    let mut setting = setting(record, &base, PredictPart::Ceiling, cell, window)?;
+    setting.name = format!("{}, {level}", setting.name);
+    setting.values.insert(Axis::Isolation, level.to_string());
     Ok(setting)
+}
+
+/// Returns the level that is compared with threads.
+fn level_of(base: &Settings) -> Isolation {
+    let level = base.isolation.and_then(|levels| levels.distinct().find(|level| *level != Isolation::Thread));
+    level.unwrap_or(Isolation::Process)
 }
 
 /// Returns the run of what was asked, or of the nearest cell that this machine can run.
 fn nearest(record: &Experiment, asked: &Asked) -> Result<(Setting, Asked)> {
     let base = base_of(record)?;
-    let level = base.isolation.and_then(|levels| levels.distinct().find(|level| *level != Isolation::Thread));
-    let level = level.unwrap_or(Isolation::Process);
+    let level = level_of(&base);
     let cores = asked.cores.min(asked.strategies).max(1);
     let each = Asked {
         strategies: asked.strategies.div_ceil(cores),

@@ -45,7 +45,7 @@ fn calibration_of_another_machine_is_refused_with_the_reason() {
     let shown =
         output(&format!("predict --strategies 4 --rate 10k --dry-run --out {}", out.path().display()));
     let shown = shown.succeeds();
-    assert!(shown.contains("calibrated anew") && shown.contains("another machine"), "{shown}");
+    assert!(shown.contains("calibrated again") && shown.contains("another machine"), "{shown}");
     assert_eq!(document(&saved, "experiment.json")["kind"], "predict");
     let page = output(&format!("open {name}")).succeeds();
     assert!(std::fs::read_to_string(page.trim()).unwrap().contains("What strategies will cost"));

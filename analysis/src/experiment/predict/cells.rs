@@ -20,6 +20,8 @@ named_enum! {
         HeldOut = "held-out",
         /// What was asked, measured after it was predicted.
         Asked = "asked",
+        /// More orders than the asked strategies can send.
+        Ceiling = "ceiling",
     }
 }
 

@@ -4,10 +4,12 @@
 //! A row is a run in which threads and strategies at another level take turns on the same cores.
 //! The model ([`statistics::SharedCoreModel`]) is fitted to some rows and predicts the others.
 
+mod ceiling;
 mod cells;
 mod core_each;
 mod report;
 
+pub use ceiling::MeasuredCeiling;
 pub use cells::{MeasuredCell, PredictPart};
 pub use core_each::{CoreEach, PathCosts};
 
@@ -86,7 +88,7 @@ impl Asked {
     fn predict_next_to(&self, model: &SharedCoreModel, idle_wakes: f64) -> [CorePrediction; 2] {
         let cores = self.used_cores();
         let each = model.predict(f64::from(self.strategies) / cores, self.rate_per_s / cores, idle_wakes);
-        each.map(|one| CorePrediction { ceiling_per_s: one.ceiling_per_s * cores, ..one })
+        each.map(|one| CorePrediction { full_per_s: one.full_per_s * cores, ..one })
     }
 
     /// Returns the least number of strategies on the same cores at the same rate for which a figure
@@ -103,7 +105,7 @@ impl Asked {
     }
 }
 
-/// A ceiling beyond this multiple of the calibration's highest rate is only known to be higher.
+/// Highest rate of a grid, as a multiple of the calibration's highest.
 pub const EXTRAPOLATED: f64 = 1.5;
 
 /// The most strategies that a run may have.
@@ -123,8 +125,10 @@ pub struct PredictedCell {
 pub struct PredictionErrors {
     /// Cells.
     pub cells: usize,
-    /// Cells that were predicted to be near their ceiling, at one level at least: no latency.
-    pub near_ceiling: usize,
+    /// Cells without a predicted latency, at one level at least: the core is nearly full by the
+    /// formula.
+    #[serde(alias = "near_ceiling")]
+    pub beyond_range: usize,
     /// Relative error of p50, of threads and processes.
     pub p50: Option<f64>,
     /// Relative error of CPU time an order.
@@ -153,6 +157,8 @@ pub struct Prediction {
     pub model: Option<SharedCoreModel>,
     /// Threads and processes as predicted.
     pub predicted: Option<[CorePrediction; 2]>,
+    /// What the asked strategies carry as threads and as processes, measured; null until then.
+    pub ceilings: Option<[MeasuredCeiling; 2]>,
     /// Memory that a strategy at the level has of its own, in bytes.
     pub memory_bytes: Option<f64>,
     /// The least number of strategies for which a process costs 5 % more than a thread, in CPU time
@@ -201,6 +207,7 @@ impl Prediction {
             switch: experiment.figures.part("switch").ok().flatten().unwrap_or_default(),
             model,
             predicted: asked.zip(model).map(|(asked, model)| asked.predict(&model)),
+            ceilings: MeasuredCeiling::both(experiment),
             memory_bytes: median(&memory),
             five_percent_cpu: above(|one| Some(one.cpu_ns)),
             five_percent_p50: above(|one| one.p50_ns),
@@ -236,10 +243,10 @@ fn errors(cells: &[PredictedCell]) -> PredictionErrors {
         let [thread, process] = cell.predicted;
         Some((added([thread.p50_ns?, process.p50_ns?]), added(cell.measured.cell.p50_ns)))
     };
-    let is_near = |cell: &&PredictedCell| cell.predicted.iter().any(|level| level.p50_ns.is_none());
+    let is_beyond = |cell: &&PredictedCell| cell.predicted.iter().any(|level| level.p50_ns.is_none());
     PredictionErrors {
         cells: usable().count(),
-        near_ceiling: usable().filter(is_near).count(),
+        beyond_range: usable().filter(is_beyond).count(),
         p50: both(&|cell, level| {
             Some((cell.predicted[level].p50_ns? / cell.measured.cell.p50_ns[level] - 1.0).abs())
         }),

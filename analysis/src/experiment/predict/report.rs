@@ -1,6 +1,6 @@
 //! The report of a prediction: the answer, one table, the error, and the measured cells.
 
-use super::{CoreEach, EXTRAPOLATED, MeasuredCell, PredictedCell, Prediction, PredictionErrors};
+use super::{CoreEach, MeasuredCell, PredictedCell, Prediction, PredictionErrors};
 use crate::chart::xy_plot::{self, PlotSeries};
 use crate::experiment::{
     ALL, Experiment, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts,
@@ -15,7 +15,7 @@ use verdict::table::Grid;
 use verdict::table::grid::GridRow;
 
 /// Text in place of a latency that is not predicted.
-const NEAR_CEILING: &str = "near its ceiling";
+const BEYOND_RANGE: &str = "beyond its range";
 
 /// Logarithm of the factor from which on a calibration is called noisy.
 const NOISY: f64 = 0.4;
@@ -74,8 +74,7 @@ fn answer(found: &Prediction) -> String {
             let share = percent(Some(process / thread - 1.0));
             format!("adds {} to a p50 of {} ({share})", signed(process - thread), duration(thread as u64))
         }
-        _ if process.utilization >= 1.0 => "falls behind: beyond its ceiling".into(),
-        _ => format!("is {NEAR_CEILING}, where no latency is predicted"),
+        _ => "is beyond the formula's range, so no latency is predicted".into(),
     };
     let first = |count: Option<u32>| {
         count.map_or_else(
@@ -83,8 +82,12 @@ fn answer(found: &Prediction) -> String {
             |count| format!("from {count} strategies on"),
         )
     };
+    let behind = found.ceilings.filter(|[_, own]| own.is_reached && own.per_s < asked.rate_per_s);
+    let behind = behind.map_or_else(String::new, |[_, own]| {
+        format!(" They cannot carry it as {level}: at most {}.", own.name())
+    });
     format!(
-        "{}: each as a {level} {latency} and takes {cpu} more CPU time. 5 % more than a thread at this rate: CPU time {}, p50 {}. {errors}",
+        "{}: each as a {level} {latency} and takes {cpu} more CPU time.{behind} 5 % more than a thread at this rate: CPU time {}, p50 {}. {errors}",
         asked.name(),
         first(found.five_percent_cpu),
         first(found.five_percent_p50),
@@ -101,16 +104,16 @@ fn errors(errors: &PredictionErrors) -> String {
         return "Not checked: no cell was measured after its prediction.".into();
     }
     let added_ns = errors.added_p50_ns.map_or_else(String::new, |ns| format!(" ({})", duration(ns as u64)));
-    let near = match errors.near_ceiling {
+    let beyond = match errors.beyond_range {
         0 => String::new(),
-        count => format!("; {count} near the ceiling, without a predicted latency"),
+        count => format!("; {count} beyond the formula's range, without a predicted latency"),
     };
     let of = match errors.cells {
         1 => "the cell that was measured afterwards".into(),
         cells => format!("the median of {cells} cells that were left out of the fit"),
     };
     format!(
-        "Error in {of}: p50 {}, CPU time {}; of what a process adds: p50 {}{added_ns}, CPU time {}{near}.",
+        "Error in {of}: p50 {}, CPU time {}; of what a process adds: p50 {}{added_ns}, CPU time {}{beyond}.",
         percent(errors.p50),
         percent(errors.cpu),
         percent(errors.added_p50),
@@ -131,7 +134,7 @@ fn notes(experiment: &Experiment, found: &Prediction) -> Vec<String> {
         ));
         if let Some(error) = model.p50_error.filter(|error| *error > NOISY) {
             notes.push(format!(
-                "the calibration is noisy: p50 of its own cells is off by a factor of {}; calibrate on a calmer machine (--anew)",
+                "the calibration is noisy: p50 of its own cells is off by a factor of {}; calibrate on a calmer machine (--recalibrate)",
                 plain(error.exp())
             ));
         }
@@ -153,17 +156,14 @@ fn prediction(found: &Prediction, levels: &[CorePrediction; 2]) -> Grid {
     let [thread, process] = levels;
     let strategies = found.asked.map_or(0, |asked| asked.strategies);
     let memory = found.memory_bytes.map(|bytes| human_bytes((bytes * f64::from(strategies)) as u64));
-    let cores = found.asked.map_or(1.0, |asked| asked.used_cores());
-    let known_per_s = found.model.map(|model| EXTRAPOLATED * model.max_rate_per_s * cores);
-    let row = |name: &str, one: &CorePrediction, memory: String| {
+    let ceilings = found.ceilings.map(|ceilings| ceilings.map(|one| one.name()));
+    let row = |name: &str, at: usize, memory: String| {
+        let one = &levels[at];
         let interval = one.p50_interval_ns.map_or_else(String::new, |[low, high]| {
             format!(" [{}, {}]", duration(low as u64), duration(high as u64))
         });
-        let p50 = one.p50_ns.map_or_else(|| NEAR_CEILING.into(), |ns| duration(ns as u64) + &interval);
-        let ceiling = match known_per_s.filter(|known| one.ceiling_per_s > *known) {
-            Some(known) => format!("over {}/s", plain(known)),
-            None => format!("{}/s", plain(one.ceiling_per_s)),
-        };
+        let p50 = one.p50_ns.map_or_else(|| BEYOND_RANGE.into(), |ns| duration(ns as u64) + &interval);
+        let ceiling = ceilings.as_ref().map_or_else(|| "–".into(), |ceilings| ceilings[at].clone());
         [name.into(), p50, duration(one.cpu_ns as u64), percent(Some(one.utilization)), ceiling, memory]
     };
     let added_p50 = process.p50_ns.zip(thread.p50_ns).map_or_else(
@@ -181,18 +181,21 @@ fn prediction(found: &Prediction, levels: &[CorePrediction; 2]) -> Grid {
         added_p50,
         signed(process.cpu_ns - thread.cpu_ns),
         format!("{:+.0} points", 100.0 * (process.utilization - thread.utilization)),
-        format!("{:+.0}%", 100.0 * (process.ceiling_per_s / thread.ceiling_per_s - 1.0)),
+        found.ceilings.filter(|both| both.iter().all(|one| one.is_reached)).map_or_else(
+            || "–".into(),
+            |[thread, process]| format!("{:+.0}%", 100.0 * (process.per_s / thread.per_s - 1.0)),
+        ),
         memory.clone().map_or_else(|| "–".into(), |memory| format!("+{memory}")),
     ];
     let rows = [
-        row("thread", thread, "–".into()),
-        row(level_name(found), process, memory.unwrap_or_else(|| "–".into())),
+        row("thread", 0, "–".into()),
+        row(level_name(found), 1, memory.unwrap_or_else(|| "–".into())),
         difference,
     ];
     let head = ["each as a", "p50", "CPU/order", "of cores", "ceiling", "memory"];
     Grid::new(
         "prediction",
-        "predicted, with 95 % intervals",
+        "predicted, with 95 % intervals; the ceiling is measured",
         1,
         head,
         rows.map(|cells| GridRow::plain(cells.into())),
@@ -219,7 +222,7 @@ fn checked(found: &Prediction, one: &PredictedCell) -> Grid {
     let whole = |ns: f64| duration(ns as u64);
     let error = |predicted: f64, measured: f64| format!("{:+.0}%", 100.0 * (predicted / measured - 1.0));
     let cells = |name: &str, p50: (Option<f64>, f64), cpu: (f64, f64), format: fn(f64) -> String| {
-        let predicted = p50.0.map_or_else(|| NEAR_CEILING.into(), format);
+        let predicted = p50.0.map_or_else(|| BEYOND_RANGE.into(), format);
         let p50_error = p50.0.map_or_else(|| "–".into(), |predicted| error(predicted, p50.1));
         let cpu_cells = [format(cpu.0), format(cpu.1), error(cpu.0, cpu.1)];
         let all = [vec![name.to_owned(), predicted, format(p50.1), p50_error], cpu_cells.to_vec()].concat();
@@ -247,7 +250,7 @@ fn checked(found: &Prediction, one: &PredictedCell) -> Grid {
 
 /// Returns the cells that were predicted first, with what was measured.
 fn held_out(cells: &[PredictedCell]) -> Grid {
-    let p50 = |of: Option<f64>| of.map_or_else(|| NEAR_CEILING.into(), |ns| duration(ns as u64));
+    let p50 = |of: Option<f64>| of.map_or_else(|| BEYOND_RANGE.into(), |ns| duration(ns as u64));
     let pair = |values: [f64; 2], format: fn(f64) -> String| values.map(format).join(" → ");
     let whole = |ns: f64| duration(ns as u64);
     Grid::from_rows(
