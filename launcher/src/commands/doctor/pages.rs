@@ -10,7 +10,7 @@ const PAGES: usize = 64;
 const PASSES: usize = 8;
 /// Neighbors in the sorted times of the pages that differ by this ratio are of two kinds.
 const MIN_RATIO: f64 = 1.25;
-/// Two kinds are the pages' own if this share of the variance lies between pages, and not within
+/// Two kinds are the pages' own if this share of the variance is between pages, and not within
 /// them over time.
 const MIN_SHARE: f64 = 0.5;
 /// Permutations of the pages within their passes.
@@ -30,7 +30,7 @@ pub(super) struct PageTimes {
     median_ns: f64,
     /// The fastest and the slowest page.
     range_ns: [f64; 2],
-    /// Share of the variance that lies between pages; the rest is within pages, over time. The
+    /// Share of the variance between pages; the rest is within pages, over time. The
     /// passes' own medians are subtracted before.
     share_between_pages: f64,
     /// Probability of so much between pages if it were chance.
@@ -93,7 +93,7 @@ fn widest_step(sorted: &[f64]) -> Option<usize> {
     (step(&widest) >= MIN_RATIO).then_some(widest)
 }
 
-/// Returns the share of the variance of the times' logarithms that lies between pages, and the
+/// Returns the share of the variance of the times' logarithms between pages, and the
 /// p-value of a permutation of the pages within each pass (one-way random effects).
 fn share_between_pages(passes: &[Pass]) -> (f64, f64) {
     let mut logs: Vec<Vec<f64>> = passes.iter().map(centered_logs).collect();

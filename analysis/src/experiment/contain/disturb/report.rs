@@ -68,7 +68,7 @@ fn limits(all: &Disturbances) -> Grid {
         ("ended", &|limit| limit.ended.clone()),
     ];
     Grid::from_rows("storm_limits", "The heaviest storm that the others survive undisturbed", 2, &columns, &all.limits)
-        .note("steps asked for, a second: highest rate undisturbed, and lowest disturbed; what lies between tells neither.")
+        .note("steps asked for, a second: highest rate undisturbed, and lowest disturbed; between the two neither is known.")
 }
 
 /// Draws the others' p99 against calm runs over the steps that a storm did, for storms that were
