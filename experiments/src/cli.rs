@@ -7,6 +7,7 @@ use crate::contain::ContainFlags;
 use crate::contain::disturb::DisturbFlags;
 use crate::flags::ResumeFlags;
 use crate::lab::LabFlags;
+use crate::ladder::LadderFlags;
 use crate::predict::PredictFlags;
 use crate::survey::SurveyFlags;
 use crate::sweep::SweepFlags;
@@ -98,6 +99,9 @@ pub enum Command {
     /// Survey this machine: every experiment in short, and one card
     #[command(after_help = SURVEY_EXAMPLES)]
     Survey(SurveyFlags),
+    /// Measure every isolation level of this machine, side by side: one card
+    #[command(after_help = LADDER_EXAMPLES)]
+    Ladder(LadderFlags),
     /// Predict what strategies will cost as processes, and measure the error
     #[command(after_help = PREDICT_EXAMPLES)]
     Predict(Box<PredictFlags>),
@@ -222,6 +226,11 @@ const SURVEY_EXAMPLES: &str = "\
 Examples:
   launcher survey                       at most fifteen minutes
   launcher survey --minutes 5           fewer settings and repeats";
+
+const LADDER_EXAMPLES: &str = "\
+Examples:
+  launcher ladder                       at most four minutes
+  launcher ladder --json                the same as data";
 
 const PREDICT_EXAMPLES: &str = "\
 Examples:

@@ -27,9 +27,11 @@ mod dry_run;
 mod flags;
 mod forecast;
 mod lab;
+mod ladder;
 mod launch;
 mod launcher;
 mod measure;
+mod nested;
 mod pairs;
 mod points;
 mod predict;
@@ -94,6 +96,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Disturb(flags) => contain::disturb::run(flags),
         Command::Lab(flags) => lab::run(flags, doctor::unfit_here),
         Command::Survey(flags) => survey::run(flags, doctor::findings_here),
+        Command::Ladder(flags) => ladder::run(flags, doctor::findings_here),
         Command::Predict(flags) => predict::run(flags),
         Command::Board(flags) => board::run(flags, doctor::unfit_here),
         Command::Against(flags) => asked::against(flags),

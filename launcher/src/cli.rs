@@ -166,6 +166,9 @@ pub enum ExperimentCommand {
     /// Survey this machine: every experiment in short, and one card
     #[command(disable_help_flag = true)]
     Survey(Words),
+    /// Measure every isolation level of this machine, side by side: one card
+    #[command(disable_help_flag = true)]
+    Ladder(Words),
     /// Predict what strategies will cost as processes, and measure the error
     #[command(disable_help_flag = true)]
     Predict(Words),

@@ -9,7 +9,7 @@ use system::process::is_running;
 
 /// Names of the kinds of experiments with the text for an error where the folder of a run was
 /// wanted: what the folder is, and the command that shows it. `{}` becomes the folder's path.
-const FOLDERS: [(&str, &str); 10] = [
+const FOLDERS: [(&str, &str); 11] = [
     ("sweep", "the folder of many runs, not of one: launcher resume {} shows it"),
     ("max-rate", "the folder of many runs, not of one: launcher resume {} shows it"),
     ("compare", "the folder of a compare, not of a run: launcher compare {} shows it"),
@@ -19,6 +19,7 @@ const FOLDERS: [(&str, &str); 10] = [
     ("lab", "the folder of a lab, not of a run: launcher resume {} shows it"),
     ("board", "the folder of a board's benchmark, not of a run"),
     ("survey", "the folder of a survey, not of a run: its card.txt is the report"),
+    ("ladder", "the folder of a ladder, not of a run: launcher report {} shows it"),
     ("predict", "the folder of a prediction, not of a run: launcher resume {} shows it"),
 ];
 

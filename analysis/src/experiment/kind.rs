@@ -23,6 +23,8 @@ named_enum! {
         Board = "board",
         /// What one machine shows in all of them.
         Survey = "survey",
+        /// What each level of a machine costs and buys.
+        Ladder = "ladder",
         /// What strategies will cost.
         Predict = "predict",
     }

@@ -20,6 +20,7 @@ mod figures;
 pub mod isolation_cost;
 mod kind;
 pub mod lab;
+pub mod ladder;
 mod order;
 mod picture;
 pub mod predict;
@@ -97,6 +98,7 @@ impl Kind {
             Self::Lab => &lab::KIND,
             Self::Board => &board::KIND,
             Self::Survey => &survey::KIND,
+            Self::Ladder => &ladder::KIND,
             Self::Predict => &predict::KIND,
         }
     }

@@ -2,29 +2,25 @@
 //! time.
 
 use super::{FoundPart, SurveyRun};
+use crate::ExperimentFlags;
 use crate::bill::BillFlags;
 use crate::compare::{self, CompareFlags, SideSelector};
 use crate::contain::ContainFlags;
 use crate::contain::disturb::DisturbFlags;
-use crate::launch::measure_until;
 use crate::launcher::Launcher;
-use crate::measure::{MeasureEnd, discard_logs};
-use crate::publish;
+use crate::measure::discard_logs;
+use crate::nested::{NestedExperiment, flags, measure_nested};
 use crate::sweep::SweepFlags;
-use crate::{ExperimentFlags, contain};
 use analysis::experiment::{
     Comparisons, Containments, Disturbances, Experiment, ExperimentRuns, IsolationCosts, Recovery, SurveyPart,
 };
 use analysis::stats::MIN_PAIRS;
-use anyhow::{Error, Result, bail};
-use clap::Args;
+use anyhow::{Error, Result};
 use planner::config::RunFlags;
 use planner::host::Machine;
 use planner::host::signals::Interrupted;
-use record::document::Document;
 use record::run::RunOutcome;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use system::sandbox;
 use verdict::summary::{Measure, Summary};
@@ -39,8 +35,6 @@ const REPEATS_WANTED: u32 = MIN_PAIRS as u32 + 1;
 const LOAD: &str = "--idle spin --orders 12k --window 600ms";
 const CONTAINMENT: &str = "--technique spsc-mux";
 const DISTURBANCE: &str = "--technique spsc-mux --isolation thread,process --fault fork-storm";
-/// The words of a note on a setting that this machine cannot have.
-const LEFT_OUT: &str = " left out: ";
 const JOURNAL: &str = "--a journal=none --b journal=process --venue book --venues 1";
 /// What the bill varies, from wide to narrow, with the number of its settings and an A/A test.
 const BILL: [(u32, &str); 4] = [
@@ -67,18 +61,6 @@ const RECOVERY: [(&str, &str); 2] = [
          --window 2s --fault kill:exchange@100ms every 400ms",
     ),
 ];
-
-/// Parses the flags of a command, with the folder of its results. `every DUR` stays one word with
-/// its fault.
-fn flags<F: Args>(words: &str, out: Option<&Path>) -> Result<F> {
-    let words = words.replace(" every ", "\u{a0}every\u{a0}");
-    let words =
-        words.split(' ').filter(|word| !word.is_empty()).map(|word| word.replace('\u{a0}', " ").into());
-    let out = out.into_iter().flat_map(|out| ["--out".into(), out.into()]);
-    let all = std::iter::once(OsString::from("launcher")).chain(words).chain(out);
-    let matches = F::augment_args(clap::Command::new("launcher")).try_get_matches_from(all)?;
-    Ok(F::from_arg_matches(&matches)?)
-}
 
 /// A command as a user would type it.
 fn typed(name: &str, words: &str) -> String {
@@ -187,28 +169,15 @@ impl SurveyRun<'_> {
         words: &str,
     ) -> Result<(Experiment, PathBuf, Option<String>)> {
         self.commands.push(typed(name, words));
-        let (mut record, folder) = flags::<F>(words, Some(self.folder))?.begin()?;
-        let (planned, kind) = (record.settings().len(), record.kind);
-        let show = |number| self.bar.set_message(format!("{kind}, run {number}"));
-        let (ended, failure) = measure_until(&mut record, &folder, self.until, &show)?;
-        if ended == MeasureEnd::Interrupted {
-            bail!("interrupted");
-        }
-        let (made, keeps_failures) = (record.settings().len(), kind.entry().keeps_failures);
-        let shortfall = (made < planned).then(|| format!("there was time for {made} of {planned} runs"));
-        if made == 0 || made < planned && !keeps_failures {
-            bail!(failure.unwrap_or_else(|| format!("no time for one run of each of {planned} settings")));
-        }
-        let left_out = record.notes.iter().find(|note| note.contains(LEFT_OUT)).cloned();
-        contain::add_cost(&mut record);
-        record.save(&folder)?;
-        publish::save(&record.answer(&folder)?, &record, &folder)?;
-        if !keeps_failures {
+        let show = |kind, number| self.bar.set_message(format!("{kind}, run {number}"));
+        let NestedExperiment { record, folder, shortfall } =
+            measure_nested::<F>(words, self.folder, self.until, &show)?;
+        if !record.kind.entry().keeps_failures {
             let runs = ExperimentRuns::new(&record);
             let runs = runs.runs().map(|run| &run.outline);
             self.runs.extend(runs.map(|run| (run.is_usable() && run.fit_for_latency, run.reasons.clone())));
         }
-        Ok((record, folder, failure.or(left_out).or(shortfall)))
+        Ok((record, folder, shortfall))
     }
 }
 
@@ -253,6 +222,7 @@ mod tests {
     use planner::config::Choice;
     use planner::host::fake;
     use protocol::plan::Threading;
+    use std::path::Path;
 
     #[test]
     fn every_command_can_be_typed() {

@@ -152,7 +152,7 @@ fn kind_of(folder: &Path) -> Result<FolderKind, String> {
     let run = read_document::<RunRecord>(folder).map(|found| found.map(|_| FolderKind::Run));
     let experiment = || {
         let kind = |found: Option<ExperimentHead>| match found {
-            Some(found) if found.kind == "survey" => FolderKind::Survey,
+            Some(found) if ["survey", "ladder"].contains(&found.kind.as_str()) => FolderKind::Survey,
             _ => FolderKind::Experiment,
         };
         read_document::<ExperimentHead>(folder).map(|found| found.map(kind))

@@ -7,6 +7,7 @@ mod report;
 
 pub use card::{svg_card, text_card};
 pub use index::{SurveyIndex, survey_index};
+pub(super) use picture::STYLE as CARD_STYLE;
 pub use report::report;
 
 use super::{

@@ -1,0 +1,183 @@
+//! `launcher ladder`: every isolation level that this machine can do, side by side, in at most four
+//! minutes.
+//!
+//! The levels' costs are those of a bill whose levels take turns on one core; two faults are those
+//! of `launcher contain`, and two disturbances those of `launcher disturb`, each with all levels.
+//! Each part ends with its share of the time, after whole repeats.
+
+use super::benchmark::check_isolation;
+use super::bill::BillFlags;
+use super::contain::ContainFlags;
+use super::contain::disturb::DisturbFlags;
+use super::doctor::MachineFindings;
+use super::measure::MeasureEnd;
+use super::nested::{NestedExperiment, measure_nested};
+use super::progress::progress_line;
+use super::publish::publish;
+use ::record::document::{Document, write_atomically};
+use ::record::fitness::Fitness;
+use ::record::machine_check::MachineCheck;
+use ::record::screen::stdout;
+use analysis::experiment::ladder::{Ladder, LadderPart, Rung, folder_key, svg_card};
+use analysis::experiment::{Experiment, ExperimentState, Kind};
+use anyhow::{Context, Error, Result};
+use catalog::RUNS;
+use clap::Args;
+use indicatif::ProgressBar;
+use planner::config::Common;
+use planner::host::signals::{self, Signals};
+use planner::result_folder::create_result_folder;
+use protocol::plan::Isolation;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime};
+
+/// The load of the cost, in words and as flags of `launcher bill`.
+const LOAD: &str = "4 strategies of each level, parked on one core, 20,000 orders/s";
+const COST: &str =
+    "--technique spsc-mux --strategies 4 --strategy-cores 1 --orders 160k --window 8s --repeats 12";
+/// A crash, and writes to memory of the engine and of other strategies.
+const FAULTS: &str = "--technique spsc-mux --fault segv;scribble";
+const DISTURBANCES: &str = "--technique spsc-mux --fault fork-storm;debugger --repeats 12";
+/// The card, in the folder of the ladder.
+const CARD: &str = "card.svg";
+
+/// The command-line flags of `launcher ladder`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct LadderFlags {
+    /// Save it in a new folder in this one
+    #[arg(long, value_name = "FOLDER", default_value = RUNS)]
+    out: PathBuf,
+    /// Print JSON on stdout instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+/// Returns the time from the beginning of a ladder until a part ends.
+const fn ends_after(part: LadderPart) -> Duration {
+    Duration::from_secs(match part {
+        LadderPart::Cost => 88,
+        LadderPart::Faults => 130,
+        LadderPart::Disturbances => 230,
+    })
+}
+
+/// Returns each level with the reason why this machine cannot do it, if so.
+fn rungs() -> Vec<Rung> {
+    let rung = |level: &Isolation| {
+        let missing = check_isolation([*level].into_iter(), false).err();
+        Rung::new(level.name(), missing.map(|error| format!("{error:#}")))
+    };
+    Isolation::ALL.iter().map(rung).collect()
+}
+
+/// Returns the record of a ladder in which nothing is measured.
+fn plan(rungs: &[Rung], checks: &[MachineCheck]) -> Experiment {
+    let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let machine = planner::host::machine();
+    let mut record = Experiment {
+        state: ExperimentState::Interrupted,
+        ..Experiment::new(Kind::Ladder, env!("CARGO_PKG_VERSION"), &started, &machine)
+    };
+    record.figures.insert(Rung::NAME, &rungs);
+    record.figures.insert("load", &LOAD);
+    let reasons = checks.iter().filter_map(MachineCheck::reason).collect();
+    record.figures.insert("fitness", &Fitness::new(reasons));
+    record
+}
+
+/// Measures the levels of this machine, and draws their card. `find` asks `launcher doctor`.
+pub fn run(flags: &LadderFlags, find: impl FnOnce() -> MachineFindings) -> Result<ExitCode> {
+    let began = Instant::now();
+    let _signals = Signals::catch().context("cannot catch Ctrl-C")?;
+    let rungs = rungs();
+    let mut record = plan(&rungs, &find().checks);
+    let folder = create_result_folder(&flags.out, &record.started, record.kind.name())?.canonicalize()?;
+    record.save(&folder)?;
+    let bar = progress_line(!flags.json, None, "{spinner} {elapsed} of at most 4m · {prefix} · {wide_msg}");
+    let possible: Vec<&str> =
+        rungs.iter().filter(|rung| rung.missing.is_none()).map(|rung| rung.level.as_str()).collect();
+    let levels = possible.join(",");
+    for part in LadderPart::ALL {
+        bar.set_prefix(part.name());
+        match measure(*part, &levels, &folder, began + ends_after(*part), &bar) {
+            Ok(NestedExperiment { folder: own, shortfall, .. }) => {
+                let name = own.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                record.figures.insert(&folder_key(*part), &name);
+                record.notes.extend(shortfall.map(|why| format!("{part}: {why}")));
+            }
+            Err(error) => {
+                let why = format!("{error:#}").lines().next().unwrap_or_default().to_owned();
+                record.notes.push(format!("{part}: not measured: {why}"));
+            }
+        }
+        record.save(&folder)?;
+        if signals::is_end_requested() {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    let is_interrupted = signals::is_end_requested();
+    if !is_interrupted {
+        record.state = ExperimentState::Complete;
+    }
+    record.save(&folder)?;
+    finish(&record, &folder, flags.json, is_interrupted)
+}
+
+fn measure(
+    part: LadderPart,
+    levels: &str,
+    folder: &Path,
+    until: Instant,
+    bar: &ProgressBar,
+) -> Result<NestedExperiment> {
+    let show = |kind: Kind, number| bar.set_message(format!("{kind}, run {number}"));
+    match part {
+        // Every level of the machine takes turns there without being asked.
+        LadderPart::Cost => measure_nested::<BillFlags>(COST, folder, until, &show),
+        LadderPart::Faults => {
+            measure_nested::<ContainFlags>(&format!("{FAULTS} --isolation {levels}"), folder, until, &show)
+        }
+        LadderPart::Disturbances => {
+            let words = format!("{DISTURBANCES} --isolation {levels}");
+            measure_nested::<DisturbFlags>(&words, folder, until, &show)
+        }
+    }
+}
+
+/// Saves the card and prints the answer.
+fn finish(record: &Experiment, folder: &Path, is_json: bool, is_interrupted: bool) -> Result<ExitCode> {
+    let ladder = Ladder::read(record, folder).map_err(Error::msg)?;
+    write_atomically(&folder.join(CARD), svg_card(&ladder).as_bytes())?;
+    let common = Common { json: is_json, ..Common::default() };
+    let ended = if is_interrupted { MeasureEnd::Interrupted } else { MeasureEnd::Complete };
+    let code = publish(record, folder, &record.answer(folder)?, &common, ended)?;
+    if !is_json {
+        writeln!(stdout(), "For an issue: {}\nCard: {}", ladder.line(), folder.join(CARD).display())?;
+    }
+    Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nested::flags;
+
+    #[test]
+    fn every_command_can_be_typed() {
+        flags::<BillFlags>(COST, None).unwrap();
+        flags::<ContainFlags>(&format!("{FAULTS} --isolation thread,process"), None).unwrap();
+        flags::<DisturbFlags>(&format!("{DISTURBANCES} --isolation thread"), None).unwrap();
+        assert!(LadderPart::ALL.iter().all(|part| ends_after(*part) < Duration::from_secs(240)));
+    }
+
+    #[test]
+    fn every_level_is_a_row() {
+        let rungs = rungs();
+        let levels: Vec<&str> = rungs.iter().map(|rung| rung.level.as_str()).collect();
+        assert_eq!(levels, Isolation::ALL.iter().map(|level| level.name()).collect::<Vec<_>>());
+        assert_eq!(rungs[0].missing, None, "threads are everywhere");
+    }
+}
