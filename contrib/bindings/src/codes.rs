@@ -63,7 +63,7 @@ pub const fn text(code: i32) -> &'static CStr {
 }
 
 /// Returns the code of a refusal.
-pub(crate) const fn from_refused(refused: Refused) -> i32 {
+pub const fn from_refused(refused: Refused) -> i32 {
     match refused {
         Refused::Busy => BH_BUSY,
         Refused::TooManyOpen => BH_TOO_MANY_OPEN,

@@ -9,7 +9,7 @@ use core::ffi::CStr;
 use protocol::market::{MarketTick, Quote};
 use protocol::wire::OrderRequest;
 use protocol::wire::{self, Operation, OrderCondition, OrderTerms, OrderType, SelfTrade, Side, TimeInForce};
-use zerocopy::{Immutable, IntoBytes};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 /// An operation: a new order.
 pub const BH_NEW: u8 = 0;
@@ -89,7 +89,7 @@ pub const BH_RESTATED: u8 = 10;
 pub const BH_DONE: u8 = 11;
 
 /// An order. All zeros are a limit buy order for nothing at venue 0, good till cancelled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoBytes, Immutable)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Order {
     /// Limit price in cents; 0 for a market order or a cancel.
@@ -240,7 +240,7 @@ impl Order {
     /// # Errors
     /// The first invalid field and its range.
     #[inline]
-    pub(crate) fn parse(&self) -> Result<OrderRequest, &'static CStr> {
+    pub fn parse(&self) -> Result<OrderRequest, &'static CStr> {
         let operation =
             from_code(&OPERATIONS, self.operation, c"operation: 0 to 3 (BH_NEW to BH_MASS_CANCEL)")?;
         let side = from_code(&SIDES, self.side, c"side: 0 or 1 (BH_BUY, BH_SELL)")?;
@@ -335,7 +335,7 @@ impl From<&wire::Report> for Report {
 impl Tick {
     /// Converts market data published at `written_ns`.
     #[inline]
-    pub(crate) fn from_tick(tick: &MarketTick, written_ns: u64) -> Self {
+    pub fn from_tick(tick: &MarketTick, written_ns: u64) -> Self {
         let pair = |quote: Option<Quote>| quote.map_or((0, 0), |quote| (quote.price, quote.quantity));
         let touch = &tick.top;
         let ((bid_price, bid_quantity), (offer_price, offer_quantity), (last_price, last_quantity)) =
