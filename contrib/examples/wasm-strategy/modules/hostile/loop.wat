@@ -1,0 +1,2 @@
+;; Never returns.
+(func $misbehave (loop $forever (br $forever)))

@@ -1,0 +1,2 @@
+;; Overflows its stack.
+(func $misbehave (call $misbehave))

@@ -1,0 +1,2 @@
+;; What a compiler makes of abort() and of a failed assertion.
+(func $misbehave (unreachable))
