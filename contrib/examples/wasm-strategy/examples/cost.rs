@@ -16,8 +16,9 @@ use std::sync::Arc;
 use std::time::Instant;
 use wasm_strategy::{NativePlayer, Program, Settings, WasmStrategy};
 
-const ROUNDS: usize = 51;
-const CALLS: u32 = 100_000;
+const ROUNDS: usize = 4_001;
+/// Calls of a round, which is shorter than a time slice: a busy machine interrupts few.
+const CALLS: u32 = 1_000;
 
 /// Keeps the last order, to be answered.
 struct Echo {

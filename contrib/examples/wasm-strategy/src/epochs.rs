@@ -21,7 +21,7 @@ const fn interval(deadline_ms: u64) -> Duration {
 }
 
 /// Starts the thread that advances the epochs of a process until it ends. Returns `false` if no
-/// thread may be started, as in a sandbox: there the launcher ends a hang (`--liveness`).
+/// thread may be started: then the launcher ends a hang (`--liveness`).
 pub(crate) fn start(engine: &Engine, deadline_ms: u64) -> bool {
     let engine = engine.clone();
     // On the core of the strategy that starts it: the engine's core is left alone.

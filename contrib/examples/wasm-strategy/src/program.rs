@@ -49,7 +49,8 @@ impl Program {
         let Some(file) = &settings.module else { return Ok(Self::new("wasm", PLAYER, settings)) };
         let named = |why: String| format!("WASM_MODULE={}: {why}", file.display());
         let source = std::fs::read(file).map_err(|error| named(error.to_string()))?;
-        let program = Self::new(&file.display().to_string(), source, settings);
+        let name = file.file_name().unwrap_or_default().display().to_string();
+        let program = Self::new(&name, source, settings);
         program.ready().map_err(named)?;
         Ok(program)
     }
@@ -90,7 +91,8 @@ fn engine() -> wasmtime::Result<&'static Engine> {
         return Ok(engine);
     }
     let mut config = Config::new();
-    config.epoch_interruption(true).max_wasm_stack(STACK_BYTES);
+    // An incident has one line.
+    config.epoch_interruption(true).max_wasm_stack(STACK_BYTES).wasm_backtrace_max_frames(None);
     let engine = Engine::new(&config)?;
     Ok(ENGINE.get_or_init(|| engine))
 }

@@ -116,7 +116,9 @@ fn instantiate(program: &Program, context: &Context) -> Result<Running, String> 
         let instance = ready.instantiate(&mut store)?;
         let memory = instance.get_memory(&mut store, "memory");
         let memory = memory.ok_or_else(|| wasmtime::format_err!("it exports no memory"))?;
-        let cycle = instance.get_typed_func(&mut store, "bh_cycle")?;
+        let cycle = instance.get_typed_func(&mut store, "bh_cycle").map_err(|_| {
+            wasmtime::format_err!("it exports no function bh_cycle without parameters and results")
+        })?;
         store.data_mut().memory = Some(memory);
         Ok(Running {
             store,
@@ -163,7 +165,8 @@ fn why_ended(error: &wasmtime::Error, deadline_ms: u64) -> String {
         Some(Trap::Interrupt) => {
             format!("interrupted: one call took longer than {deadline_ms} ms (WASM_DEADLINE_MS)")
         }
-        _ => format!("{error:#}"),
+        Some(trap) => trap.to_string(),
+        None => error.root_cause().to_string(),
     }
 }
 
