@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Strategies as WebAssembly modules (contrib/examples/wasm-strategy): formatting, lints, tests, the
 # cost of an order, the module in C where clang has WebAssembly, and contain, disturb and compare
-# with the program. Its release build has all of bulkhead once more, and wasmtime: ten minutes of two
-# cores.
+# with the program. Its release build has all of bulkhead once more, and wasmtime: 21 minutes of
+# CPU time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # Its launcher calls the program of the experiments that is in PATH.
@@ -17,11 +17,11 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 own() { cargo run --quiet --locked --release -- "$@" --out "$out"; }
 own contain --strategy wasm --technique spsc-mux --isolation thread --fault "panic;hang" --orders 600
-own disturb --strategy wasm --isolation thread --fault alloc-storm --repeats 2 --orders 2k --window 200ms
-own compare --a strategy=native --b strategy=wasm --isolation thread --strategies 1 --venues 1 --repeats 2 --orders 2k --window 200ms
+own disturb --strategy wasm --isolation thread --fault alloc-storm --repeats 2 --orders 6k --window 300ms
+own compare --a strategy=native --b strategy=wasm --isolation thread --strategies 1 --venues 1 --repeats 5 --orders 2k --delay fixed:50us
 if clang --target=wasm32 -O2 -ffreestanding -nostdlib -I modules -I ../../bindings/include -Wl,--no-entry \
     -o "$out/player.wasm" modules/player.c; then
-  WASM_MODULE=$out/player.wasm own run --strategy wasm --isolation thread --orders 2k --window 200ms --quiet
+  WASM_MODULE=$out/player.wasm own run --strategy wasm --isolation thread --orders 2k --delay fixed:50us --quiet
   echo "the module in C trades"
 else
   echo "SKIPPED, NO MODULE IN C WAS BUILT: no clang with WebAssembly (Debian: clang and lld)"
