@@ -2,7 +2,7 @@
 # Simulates parked strategies on one core with Ciw (proofs/referees/shared-core), and compares the
 # formula of `launcher predict` with it in saved cells: seven that were measured after their
 # prediction, and with GRID=1 a grid of 39. A formula that has each wake-up a third too cheap must be
-# found. Half a minute, the grid five.
+# found. Some minutes, the grid ten more.
 #
 # Ciw comes from PyPI, below target/. Reports loudly that it skips them without Python or a network.
 set -euo pipefail
