@@ -6,4 +6,12 @@
 //! A single one: `cargo test -p system --test all sandbox::files::`.
 #![cfg(not(miri))]
 
+mod keys;
 mod sandbox;
+
+// A thread with a protection key allocates in a heap of its own.
+#[global_allocator]
+static ALLOCATOR: system::alloc::CountingAllocator = system::alloc::CountingAllocator;
+
+// The harness starts and joins the threads of tests.
+system::before_main!(system::keys::open_all);
