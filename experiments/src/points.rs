@@ -42,7 +42,7 @@ impl Candidate {
     /// are threads, which have none.
     fn has_no_binary(&self, settings: &Settings) -> bool {
         let is_varied = self.values.iter().any(|value| value.axis == Axis::Binary);
-        settings.isolation().is_only(Isolation::Thread) && !is_varied
+        settings.isolation().has_only_threads() && !is_varied
     }
 }
 
@@ -156,10 +156,12 @@ pub(super) fn check(
             )));
         }
     }
-    if resolved.plan.isolation.has(Isolation::Container)
-        && let Err(why) = check_isolation([Isolation::Container].into_iter(), weaker_sandbox)
-    {
-        return Err(UsageError(why.to_string()));
+    for level in [Isolation::Container, Isolation::Keys] {
+        if resolved.plan.isolation.has(level)
+            && let Err(why) = check_isolation([level].into_iter(), weaker_sandbox)
+        {
+            return Err(UsageError(why.to_string()));
+        }
     }
     let (plan, _) = planner::preview(&resolved, machine)?;
     realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::ASK)?;

@@ -155,11 +155,11 @@ fn check_crossover(Resolved { settings, plan, input, .. }: &Resolved) -> Result<
 pub(super) fn check(resolved: &Resolved) -> Result<(), UsageError> {
     let Resolved { settings, plan, input, .. } = resolved;
     plan.isolation.distinct().try_for_each(|level| check_reach(plan.technique, level))?;
-    if plan.placement != Placement::Engine && plan.isolation.is_only(Isolation::Thread) {
+    if plan.placement != Placement::Engine && plan.isolation.has_only_threads() {
         return usage(format!(
-            "--process {} with --isolation thread: there all roles are threads of one process.\n\
+            "--process {} with --isolation {}: there all roles are threads of one process.\n\
              Use --isolation process or sandbox, or leave --process out",
-            plan.placement
+            plan.placement, plan.isolation
         ));
     }
     check_crossover(resolved)?;
@@ -203,6 +203,12 @@ pub fn check_reach(technique: Technique, isolation: Isolation) -> Result<(), Usa
     let refuse = |why: &str, instead: &str| {
         usage(format!("--technique {technique} with --isolation {isolation}: {why}.\nUse {instead}"))
     };
+    if let (Some(twin), Isolation::Keys) = (technique.twin(), isolation) {
+        return usage(format!(
+            "--technique {technique} lives on the heap of all threads, and with --isolation keys each thread may write its own only.\n\
+             Use --technique {twin}, its twin over shared memory, or --isolation thread"
+        ));
+    }
     if let (Some(twin), true) = (technique.twin(), isolation != Isolation::Thread) {
         return usage(format!(
             "--technique {technique} lives on the heap of one process, --isolation {isolation} has several.\n\
@@ -210,6 +216,10 @@ pub fn check_reach(technique: Technique, isolation: Isolation) -> Result<(), Usa
         ));
     }
     match isolation {
+        Isolation::Keys if technique.is_foreign() => refuse(
+            "it maps memory of its own, to which bulkhead gives no protection key",
+            "--isolation thread or process, or another --technique",
+        ),
         Isolation::Sandbox if technique.is_foreign() => refuse(
             "it makes and opens files of its own by their names, and a sandboxed process opens none: it has what was handed over",
             "--isolation process, or another --technique",
@@ -253,7 +263,7 @@ fn check_spares(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
              Use --on-death continue or restart"
         ));
     }
-    match spares.into_iter().find(|spare| plan.isolation.of(*spare) == Isolation::Thread) {
+    match spares.into_iter().find(|spare| plan.isolation.of(*spare).is_thread()) {
         Some(spare) => usage(format!(
             "--spare-strategies {count} with --isolation {}: {} would be a thread of the engine's process, and none is \
              added to a running process.\nUse --isolation process, sandbox or container",
@@ -274,12 +284,12 @@ fn check_memory(plan: &Plan) -> Result<(), UsageError> {
              Leave --working-set out, or let the program walk its own"
         ));
     }
-    if trading.memory.binary == Binary::Own && plan.isolation.is_only(Isolation::Thread) {
-        return usage(
-            "--binary own with --isolation thread: a thread runs from the executable of its process.\n\
-             Use --isolation process, container or sandbox, or leave --binary out"
-                .into(),
-        );
+    if trading.memory.binary == Binary::Own && plan.isolation.has_only_threads() {
+        return usage(format!(
+            "--binary own with --isolation {}: a thread runs from the executable of its process.\n\
+             Use --isolation process, container or sandbox, or leave --binary out",
+            plan.isolation
+        ));
     }
     if let Some(program) = program.filter(|_| trading.memory.binary == Binary::Own) {
         return usage(format!(
@@ -299,12 +309,11 @@ fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
         }
         let refuse = |why: String| usage(format!("--strategy {name}: {why}"));
         match plan.isolation.of(index) {
-            Isolation::Thread => {
-                return refuse(
-                    "a program is a process, and with --isolation thread all roles are threads of one.\n\
+            level @ (Isolation::Thread | Isolation::Keys) => {
+                return refuse(format!(
+                    "a program is a process, and with --isolation {level} all roles are threads of one.\n\
                      Use --isolation process"
-                        .into(),
-                );
+                ));
             }
             Isolation::Sandbox => {
                 return refuse(
@@ -390,6 +399,8 @@ mod tests {
             (named("std-mpsc"), Isolation::Process, "its twin over shared memory"),
             (Technique::from_link::<Theirs>(), Isolation::Container, "a /dev/shm of its own"),
             (Technique::from_link::<Theirs>(), Isolation::Sandbox, "opens none"),
+            (Technique::from_link::<Theirs>(), Isolation::Keys, "no protection key"),
+            (named("std-mpsc"), Isolation::Keys, "its twin over shared memory"),
         ] {
             let error = refused(technique, isolation).unwrap();
             assert!(error.contains(words) && error.contains("\nUse "), "{error}");
@@ -405,6 +416,7 @@ mod tests {
         assert!(planned("journal=none", &machine).is_ok());
         for (words, wanted) in [
             ("strategies=4 strategy=exec:sh isolation=thread", "--isolation process"),
+            ("strategies=4 strategy=exec:sh isolation=keys", "with --isolation keys all roles are threads"),
             ("strategies=4 strategy=player,exec:sh isolation=sandbox", "--isolation container"),
             (
                 "strategies=4 strategy=player,exec:sh fault=hang:strategy-1@1s",

@@ -297,8 +297,13 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
         }
     }
     let is_of_thread = |target| match target {
-        FaultTarget::Strategy(index) => plan.isolation.of(index) == Isolation::Thread,
+        FaultTarget::Strategy(index) => plan.isolation.of(index).is_thread(),
         _ => is_of_strategy(target),
+    };
+    // A thread with a protection key ends alone by whatever it does itself.
+    let has_key = |target| match target {
+        FaultTarget::Strategy(index) => plan.isolation.of(index) == Isolation::Keys,
+        _ => !plan.isolation.has(Isolation::Thread),
     };
     let ends_the_process = |fault: &Fault| {
         let lives = matches!(
@@ -313,14 +318,19 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
                 | FaultKind::HoldClaim
                 | FaultKind::ForgeHeader
                 | FaultKind::Jam
+                | FaultKind::WildRing
+                | FaultKind::WildLog
+                | FaultKind::WildEngine
         );
+        let lives =
+            lives || has_key(fault.target) && !matches!(fault.kind, FaultKind::Kill | FaultKind::Stop);
         is_of_thread(fault.target) && !lives && !fault.kind.is_disturbance()
     };
     let some_do = plan.faults.iter().any(ends_the_process);
-    if plan.isolation.has(Isolation::Thread) && some_do {
+    if plan.isolation.has_threads() && some_do {
+        let level = plan.isolation.distinct().find(|level| level.is_thread()).unwrap_or(Isolation::Thread);
         notes.push(
-            "Strategies of level thread and the engine are one process here: what ends or stops one of them ends or stops all."
-                .into(),
+            format!("Strategies of level {level} and the engine are one process here: what ends or stops one of them ends or stops all.")
         );
     }
     notes

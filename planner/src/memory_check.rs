@@ -86,7 +86,7 @@ fn check_lock(plan: &Plan, facts: &MemoryFacts, limit: Option<u64>) -> Result<()
     let Some(limit) = limit else { return Ok(()) };
     let needed = plan.processes.iter().map(|process| locked_bytes(plan, process)).max().unwrap_or(0);
     // Confined strategies give up the capability.
-    let keeps_rights = |level| matches!(level, Isolation::Thread | Isolation::Process);
+    let keeps_rights = |level: Isolation| level.is_thread() || level == Isolation::Process;
     let is_capable = facts.may_lock_all && plan.isolation.distinct().all(keeps_rights);
     if is_capable || needed <= limit {
         return Ok(());

@@ -2,8 +2,7 @@
 
 use crate::config::{Arrivals, Choice, Priority, Settings, Switch};
 use protocol::plan::{
-    ExchangePlacement, Isolation, Journaling, MemorySettings, OnDeath, OrderSequence, Plan, Threading,
-    Trading,
+    ExchangePlacement, Journaling, MemorySettings, OnDeath, OrderSequence, Plan, Threading, Trading,
 };
 use record::units::{Bytes, Count, Nanos};
 use std::path::PathBuf;
@@ -168,7 +167,7 @@ pub(super) fn has_book(settings: &Settings) -> bool {
 fn exchange_of(settings: &Settings) -> ExchangePlacement {
     let comes_back = settings.journal() != Journaling::None
         && settings.on_death() == OnDeath::Restart
-        && !settings.isolation().has(Isolation::Thread);
+        && !settings.isolation().has_threads();
     settings.exchange.unwrap_or(match comes_back {
         true => ExchangePlacement::Process,
         false => ExchangePlacement::Gateway,

@@ -22,7 +22,7 @@ pub(super) fn of_strategies(settings: &Settings) -> Vec<StrategyResources> {
     let levels = settings.isolation();
     // A value for all strategies is for those that have a process of their own.
     let own = |strategy| match levels.of(strategy) {
-        Isolation::Thread => StrategyResources::NONE,
+        level if level.is_thread() => StrategyResources::NONE,
         _ => of(strategy),
     };
     let all: Vec<StrategyResources> =
@@ -68,10 +68,11 @@ fn is_memory_only(technique: Technique) -> bool {
 fn check_setting<S: StrategySetting>(setting: &Option<ByStrategy<S>>, plan: &Plan) -> Result<(), UsageError> {
     let Some(setting) = setting else { return Ok(()) };
     let (name, strategies) = (S::NAME, plan.trading().strategies);
-    if plan.isolation.is_only(Isolation::Thread) {
+    if plan.isolation.has_only_threads() {
         return Err(UsageError(format!(
-            "--{name} with --isolation thread: threads of one process have no limit and no user of their own.\n\
-             Use --isolation process, container or sandbox, or leave --{name} out"
+            "--{name} with --isolation {}: threads of one process have no limit and no user of their own.\n\
+             Use --isolation process, container or sandbox, or leave --{name} out",
+            plan.isolation
         )));
     }
     for strategy in setting.named() {
@@ -81,7 +82,7 @@ fn check_setting<S: StrategySetting>(setting: &Option<ByStrategy<S>>, plan: &Pla
                 strategies - 1
             )));
         }
-        if plan.isolation.of(strategy) == Isolation::Thread {
+        if plan.isolation.of(strategy).is_thread() {
             return Err(UsageError(format!(
                 "--{name} strategy-{strategy}: it is a thread of the engine's process, which has no limit and no user of its own.\n\
                  Give it another level with --isolation, or leave it out of --{name}"

@@ -7,7 +7,8 @@ use crate::config::value::SettingValue;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
 use comfy_table::{ContentArrangement, Table};
-use protocol::index::GatewayIndex;
+use protocol::index::{GatewayIndex, StrategyIndex};
+use protocol::keys::STRATEGY_KEYS;
 use protocol::plan::{
     Binary, ExchangePlacement, Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading, Trading,
 };
@@ -99,6 +100,7 @@ fn machine_line(machine: &Machine) -> String {
 fn run_line(plan: &Plan) -> String {
     let isolation = match plan.isolation.only() {
         Some(Isolation::Thread) => "one process, a thread each".into(),
+        Some(Isolation::Keys) => "one process, a thread and a protection key each".into(),
         _ => format!("isolation {}, {}", plan.isolation, counted(plan.processes.len() as u64, "process")),
     };
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
@@ -212,6 +214,26 @@ fn span(first: &str, last: &str) -> String {
     if first == last { first.into() } else { format!("{first} … {last}") }
 }
 
+/// Returns which strategies share a protection key; `None` without strategies of level `keys`.
+fn keys_note(plan: &Plan) -> Option<String> {
+    let all: Vec<StrategyIndex> = plan.strategies_with_keys().collect();
+    let Some(after) = all.get(STRATEGY_KEYS..).filter(|after| !after.is_empty()) else {
+        let keys = counted(plan.strategy_keys() as u64, "protection key");
+        return (!all.is_empty()).then(|| format!("{keys}: each strategy of level keys has its own."));
+    };
+    let shared: Vec<String> = (0..STRATEGY_KEYS.min(after.len()))
+        .map(|first| {
+            let sharing = all.iter().skip(first).step_by(STRATEGY_KEYS);
+            sharing.map(|strategy| Role::Strategy(*strategy).to_string()).collect::<Vec<_>>().join("+")
+        })
+        .collect();
+    Some(format!(
+        "{STRATEGY_KEYS} protection keys for {} strategies of level keys. These share one and may write each other's memory: {}.",
+        all.len(),
+        shared.join(", ")
+    ))
+}
+
 fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> {
     let mut notes = vec![match plan.threading {
         Threading::Shared if plan.placement != Placement::Engine => {
@@ -247,6 +269,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
             plan.trading().gateway_place(GatewayIndex(last))
         ));
     }
+    notes.extend(keys_note(plan));
     notes.extend(fitness::shared_cores_note(plan).map(|note| format!("{note}.")));
     notes.extend(super::priority::note(plan));
     notes.extend(faults::notes(plan, resolved));

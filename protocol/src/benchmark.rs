@@ -145,7 +145,7 @@ impl Plan {
             threads: vec![index],
         };
         let processes = match isolation {
-            Isolation::Thread => vec![ProcessPlan {
+            Isolation::Thread | Isolation::Keys => vec![ProcessPlan {
                 name: format!("{prefix}all"),
                 threads: (0..threads.len() as u32).collect(),
             }],

@@ -12,12 +12,22 @@ named_enum! {
     Isolation {
         /// None: the strategy is a thread of the engine's process, with the same rings.
         Thread = "thread",
+        /// Protection keys: the strategy is a thread of the engine's process that may write no memory
+        /// but its own.
+        Keys = "keys",
         /// An address space: the strategy is a process of its own.
         Process = "process",
         /// A process in namespaces and a cgroup of its own, with a read-only root, for runtimes.
         Container = "container",
         /// A process in a sandbox: sealed memory, and only the system calls needed to trade.
         Sandbox = "sandbox",
+    }
+}
+
+impl Isolation {
+    /// Returns `true` if a strategy of this level is a thread of the engine's process.
+    pub const fn is_thread(self) -> bool {
+        matches!(self, Self::Thread | Self::Keys)
     }
 }
 
@@ -88,6 +98,16 @@ impl IsolationLevels {
     /// Returns `true` if some strategies have this level, in a run with enough strategies.
     pub fn has(&self, level: Isolation) -> bool {
         self.as_slice().contains(&level)
+    }
+
+    /// Returns `true` if some strategies are threads of the engine's process.
+    pub fn has_threads(&self) -> bool {
+        self.as_slice().iter().any(|level| level.is_thread())
+    }
+
+    /// Returns `true` if all strategies are threads of the engine's process.
+    pub fn has_only_threads(&self) -> bool {
+        self.as_slice().iter().all(|level| level.is_thread())
     }
 
     /// Returns `true` if all strategies have this level.
@@ -180,6 +200,9 @@ mod tests {
         let places: Vec<_> = doubled.places().map(|(level, before)| (level.name(), before)).collect();
         assert_eq!(places, [("thread", 0), ("process", 0), ("thread", 1)]);
         assert_eq!((levels.only(), levels.has(Isolation::Sandbox)), (None, false));
+        let threads: IsolationLevels = "thread+keys".parse().unwrap();
+        assert_eq!((threads.has_threads(), threads.has_only_threads()), (true, true));
+        assert_eq!((levels.has_threads(), levels.has_only_threads()), (true, false));
         let same: IsolationLevels = "container+container".parse().unwrap();
         assert_eq!(same.only(), Some(Isolation::Container));
     }

@@ -26,6 +26,8 @@ pub mod instrument;
 pub mod isolation;
 #[cfg(not(loom))]
 pub mod journals;
+#[cfg(not(loom))]
+pub mod keys;
 pub mod kill;
 pub mod labels;
 #[cfg(not(loom))]

@@ -1,16 +1,14 @@
 //! The restart policy: which roles of a run are restarted after a crash, and why others are not.
 
 use crate::index::{GatewayIndex, StrategyIndex};
-use crate::plan::{
-    ExchangePlacement, Isolation, Journaling, OnDeath, Placement, Plan, ProcessPlan, Role, ThreadPlan,
-};
+use crate::plan::{ExchangePlacement, Journaling, OnDeath, Placement, Plan, ProcessPlan, Role, ThreadPlan};
 
 impl Plan {
     /// Returns the strategy of a thread that may end or hang alone: it is a thread of the engine's
     /// process, in a run that continues after a death.
     pub fn strategy_dying_alone(&self, thread: &ThreadPlan) -> Option<StrategyIndex> {
         match thread.roles[..] {
-            [Role::Strategy(index)] if self.isolation.of(index) == Isolation::Thread => {
+            [Role::Strategy(index)] if self.isolation.of(index).is_thread() => {
                 Some(index).filter(|_| self.on_death != OnDeath::Stop)
             }
             _ => None,
@@ -21,7 +19,7 @@ impl Plan {
     pub fn exchanges_are_restartable(&self) -> bool {
         let trading = self.trading();
         self.on_death == OnDeath::Restart
-            && !self.isolation.has(Isolation::Thread)
+            && !self.isolation.has_threads()
             && trading.exchange == ExchangePlacement::Process
             && trading.journal != Journaling::None
     }
@@ -44,7 +42,7 @@ impl Plan {
     pub fn can_lose_process(&self, process: &ProcessPlan) -> bool {
         let is_gateway = |role| matches!(role, Role::Gateway(_));
         self.on_death != OnDeath::Stop
-            && !self.isolation.is_only(Isolation::Thread)
+            && !self.isolation.has_only_threads()
             && self.roles_of(process).all(is_gateway)
     }
 

@@ -188,6 +188,7 @@ impl ThreadStatus {
 }
 
 /// The writing end of a status block, for the thread itself.
+#[derive(Clone)]
 pub struct StatusWriter {
     words: AtomicWords,
     counters: AtomicWords,

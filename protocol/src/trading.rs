@@ -182,7 +182,7 @@ impl Plan {
     fn processes_of_threads(&self) -> Vec<ProcessPlan> {
         let trading = self.trading();
         let all: Vec<u32> = (0..self.threads.len() as u32).collect();
-        if self.isolation.is_only(Isolation::Thread) {
+        if self.isolation.has_only_threads() {
             return vec![ProcessPlan { name: "all".into(), threads: all }];
         }
         let mut processes: Vec<ProcessPlan> = Vec::new();
@@ -196,9 +196,7 @@ impl Plan {
                     processes.iter().find(holds).map(|process| process.name.clone())
                 }
                 (Role::Orchestrator, _) | (Role::Gateway(_), Placement::Engine) => Some(ENGINE.into()),
-                (Role::Strategy(index), _) if self.isolation.of(index) == Isolation::Thread => {
-                    Some(ENGINE.into())
-                }
+                (Role::Strategy(index), _) if self.isolation.of(index).is_thread() => Some(ENGINE.into()),
                 (Role::Gateway(_), Placement::Gateways) => Some("gateways".into()),
                 _ => None,
             };
@@ -222,7 +220,7 @@ impl Plan {
             return Err(PlanError::Strategies(strategies as u64));
         }
         ensure(trading.spare_strategies < trading.strategies, "not all strategies are spare")?;
-        let can_add = |spare| self.isolation.of(spare) != Isolation::Thread && self.on_death != OnDeath::Stop;
+        let can_add = |spare| !self.isolation.of(spare).is_thread() && self.on_death != OnDeath::Stop;
         ensure(trading.spares().all(can_add), "spare strategies are processes, whose deaths are contained")?;
         if !(1..=MAX_VENUES).contains(&venues) {
             return Err(PlanError::Venues(venues as u64));

@@ -16,6 +16,7 @@ mod engine;
 pub mod faults;
 mod gateway_recovery;
 mod measured;
+mod protection_keys;
 pub mod queue;
 mod recovered;
 mod recovery_environment;

@@ -7,6 +7,7 @@
 use super::book;
 use super::compose::compose;
 use super::engine;
+use super::protection_keys::ProtectionKeys;
 use super::recovered::StandbyState;
 use super::recovery_environment::SystemRecovery;
 use super::runner::Confinement;
@@ -24,6 +25,7 @@ use protocol::status::{StatusField, StatusWriter};
 use shm::attached::Attached;
 use std::path::{Path, PathBuf};
 use system::clock::Clock;
+use system::keys::WriteRights;
 use system::sandbox::AllowedFiles;
 use system::{memory, process};
 
@@ -120,12 +122,14 @@ fn run_process(
     attached: &mut Attached<'_>,
 ) -> Result<()> {
     let begun_ticks = plan.clock.now();
+    let keys = ProtectionKeys::allocate(plan, process_plan)?;
     let mut recovered = engine::recover(plan, process_plan, control, standby, attached, &SystemRecovery)?;
     publish_recovery(plan, process_plan, begun_ticks, attached)?;
     // The engine's threads come last in a plan and are composed first: consumers before producers.
     let threads: Vec<&ThreadPlan> =
         process_plan.threads.iter().rev().map(|index| &plan.threads[*index as usize]).collect();
-    let loops = build_loops(plan, &threads, control, attached, &mut recovered)?;
+    let keys = keys.as_ref();
+    let loops = build_loops(plan, &threads, keys, control, attached, &mut recovered)?;
     let profile = plan.sandbox_of(process_plan);
     let has_journal = plan.has_journal(process_plan);
     // A journal's segments are memory, more of it the longer the run.
@@ -142,7 +146,7 @@ fn run_process(
         watch.start(plan, control).context("cannot watch the launcher")?;
     }
     let threads = ProcessThreads::new(plan, control, sandbox, &loops);
-    threads.run(loops, |thread| build_loops(plan, &[thread], control, attached, &mut recovered))
+    threads.run(loops, |thread| build_loops(plan, &[thread], keys, control, attached, &mut recovered))
 }
 
 /// Publishes in the process's status blocks when its recovery began, and that it ends now.
@@ -178,20 +182,39 @@ fn limit_resources(resources: &StrategyResources, threads: usize) -> Result<()> 
 fn build_loops<'a>(
     plan: &Plan,
     threads: &[&'a ThreadPlan],
+    keys: Option<&ProtectionKeys>,
     control: &Control,
     attached: &mut Attached<'_>,
     recovered: &mut RecoveredRoles,
 ) -> Result<Vec<ThreadLoop<'a>>> {
     let mut parts = Vec::new();
     for &thread in threads {
-        let idle = barrier::idle_strategy(attached, plan, thread)?;
-        let composed = compose(plan, thread, control, attached, recovered, own::perform)?;
-        parts.push((thread, composed, segments::thread(attached, &thread.name)?, idle));
+        let segment = segments::thread(attached, &thread.name)?;
+        let rights = keys.map(|keys| keys.rights_of(plan, thread)).transpose()?.flatten();
+        // What the thread has is on its own heap.
+        let (composed, idle) = on_heap_of(rights.as_ref(), || {
+            let idle = barrier::idle_strategy(attached, plan, thread)?;
+            anyhow::Ok((compose(plan, thread, control, attached, recovered, own::perform)?, idle))
+        })?;
+        parts.push((thread, composed, segment, idle, rights));
     }
-    let built = parts.into_iter().map(|(thread, composed, segment, idle)| {
-        let run = composed.arm(attached, &segment);
-        let log = segments::stamp_log(plan, thread, &segment);
-        ThreadLoop { thread, run, segment, log, idle }
+    if let Some(keys) = keys {
+        keys.protect(plan, attached)?;
+    }
+    let built = parts.into_iter().map(|(thread, composed, segment, idle, rights)| {
+        on_heap_of(rights.clone().as_ref(), || {
+            let run = composed.arm(attached, &segment);
+            let log = segments::stamp_log(plan, thread, &segment);
+            ThreadLoop { thread, run, segment, log, idle, rights }
+        })
     });
     Ok(built.collect())
+}
+
+/// Calls a function that allocates on a thread's own heap, if it has one.
+fn on_heap_of<T>(rights: Option<&WriteRights>, call: impl FnOnce() -> T) -> T {
+    match rights {
+        Some(rights) => rights.heap.within(call),
+        None => call(),
+    }
 }

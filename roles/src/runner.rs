@@ -13,6 +13,7 @@ use shm::idle::Idle;
 use shm::memory::AtomicWords;
 use shm::sync::{AtomicU64, Ordering};
 use system::clock::Clock;
+use system::keys::{PreparedThread, WriteRights};
 use system::memory;
 use system::process;
 use system::sandbox::{SandboxError, SandboxProfile};
@@ -26,6 +27,15 @@ pub struct Runner<'a> {
     pub control: &'a Control,
     /// The sandbox of the thread's process; `None`: not confined.
     pub sandbox: Option<&'a Confinement>,
+    /// What the thread may write, if it has a protection key, and who is told that it erred.
+    pub keys: Option<ThreadKeys>,
+}
+
+/// The protection key of a strategy's thread.
+pub struct ThreadKeys {
+    pub rights: WriteRights,
+    /// Publishes that the thread ends by a mistake: from a signal handler, on the thread.
+    pub report: Box<dyn Fn(&str)>,
 }
 
 /// The sandbox of a process, which takes effect once all its threads are prepared.
@@ -53,6 +63,9 @@ impl Confinement {
     }
 }
 
+/// A thread behind the barrier: its first cycle, its status, and its protection key.
+type ReadyThread<C> = (Cycle<C>, StatusWriter, Option<PreparedThread>);
+
 impl Runner<'_> {
     /// Prepares the thread, waits at the start barrier and runs the agent. It is a loop of its own
     /// for each agent, clock and idle strategy.
@@ -63,7 +76,9 @@ impl Runner<'_> {
         mut idle: impl Idle,
     ) -> Result<()> {
         let control = self.control;
-        if let Some((mut cycle, status)) = self.arrive(clock)? {
+        if let Some((mut cycle, status, prepared)) = self.arrive(clock)? {
+            // Once: an order costs nothing.
+            let _closed = prepared.as_ref().map(PreparedThread::close);
             agent::run(agent, &mut idle, &mut cycle, &status, control);
         }
         Ok(())
@@ -72,8 +87,10 @@ impl Runner<'_> {
     /// Prepares the thread and waits at the barrier; `None`: the run was stopped before it began.
     /// The same for all agents: compiled once for each clock.
     #[inline(never)]
-    pub(super) fn arrive<C: Clock>(self, clock: C) -> Result<Option<(Cycle<C>, StatusWriter)>> {
-        let Self { plan, thread, segment, log, control, sandbox } = self;
+    pub(super) fn arrive<C: Clock>(self, clock: C) -> Result<Option<ReadyThread<C>>> {
+        let Self { plan, thread, segment, log, control, sandbox, keys } = self;
+        let prepared = keys.map(|keys| PreparedThread::new(keys.rights, keys.report)).transpose();
+        let prepared = prepared.with_context(|| format!("the protection key of {}", thread.name))?;
         if plan.processes.len() < plan.threads.len() {
             // Several threads in this process: `top -H` shows which is which.
             process::set_thread_name(&thread.name);
@@ -89,6 +106,6 @@ impl Runner<'_> {
         if let Some(confinement) = sandbox {
             confinement.prepared(plan)?;
         }
-        Ok(arrived.wait(clock, plan, control))
+        Ok(arrived.wait(clock, plan, control).map(|(cycle, status)| (cycle, status, prepared)))
     }
 }

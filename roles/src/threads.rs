@@ -8,13 +8,14 @@
 //! | panics | unwinds, is caught at its top, publishes why | fences it; may restart it |
 //! | exits by a system call of its own | is gone, without unwinding | the same |
 //! | hangs | is abandoned: the process ends without it | fences it |
+//! | errs, with a protection key | is gone, its signal handler published why | fences it; may restart it |
 //!
 //! The main thread watches the fences. It stops a fenced thread that runs again, and starts a
 //! strategy's next incarnation once the launcher has published its epoch. What ends the process,
 //! such as an abort or a fault of memory, ends all threads.
 
 use super::compose::Loop;
-use super::runner::{Confinement, Runner};
+use super::runner::{Confinement, Runner, ThreadKeys};
 use anyhow::{Error, Result, anyhow};
 use protocol::control::{Control, RunState};
 use protocol::index::StrategyIndex;
@@ -23,11 +24,14 @@ use protocol::stamps::StampLog;
 use protocol::status::StatusWriter;
 use shm::idle::IdleStrategy;
 use shm::memory::AtomicWords;
+use shm::sync::{AtomicU64, Ordering};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, Scope};
 use std::time::Duration;
+use system::keys::WriteRights;
 
 /// Interval at which the main thread looks at the fences of strategies that die alone.
 const WATCH_INTERVAL: Duration = Duration::from_millis(20);
@@ -57,6 +61,8 @@ pub(super) struct ThreadLoop<'a> {
     pub segment: AtomicWords,
     pub log: StampLog,
     pub idle: IdleStrategy,
+    /// What the thread may write, if it has a protection key.
+    pub rights: Option<WriteRights>,
 }
 
 /// One thread of a process.
@@ -65,6 +71,25 @@ struct OwnThread<'a> {
     /// The strategy that it runs, if that dies alone.
     alone: Option<StrategyIndex>,
     status: StatusWriter,
+    /// Set once a thread has ended at a mistake, in its signal handler: it sends no end.
+    has_vanished: Arc<AtomicU64>,
+}
+
+impl OwnThread<'_> {
+    /// Returns the function by which the thread's signal handler publishes why it ends.
+    fn report(&self) -> Box<dyn Fn(&str)> {
+        let (status, has_vanished) = (self.status.clone(), Arc::clone(&self.has_vanished));
+        Box::new(move |why| {
+            status.fail(why);
+            // Release: pairs with the Acquire load of the main thread.
+            has_vanished.store(1, Ordering::Release);
+        })
+    }
+
+    fn has_vanished(&self) -> bool {
+        // Acquire: pairs with the Release store of the thread's signal handler.
+        self.has_vanished.load(Ordering::Acquire) > 0
+    }
 }
 
 /// The state of a thread, as the main thread follows it.
@@ -83,6 +108,8 @@ pub(super) struct ProcessThreads<'a> {
     control: &'a Control,
     sandbox: Option<&'a Confinement>,
     all: Vec<OwnThread<'a>>,
+    /// Some threads have a protection key, and vanish at a mistake.
+    has_keys: bool,
 }
 
 /// The end of a thread: its index, and its result.
@@ -99,8 +126,10 @@ impl<'a> ProcessThreads<'a> {
             plan: it.thread,
             alone: plan.strategy_dying_alone(it.thread),
             status: StatusWriter::new(&it.segment),
+            has_vanished: Arc::default(),
         };
-        Self { plan, control, sandbox, all: loops.iter().map(own).collect() }
+        let has_keys = loops.iter().any(|it| it.rights.is_some());
+        Self { plan, control, sandbox, all: loops.iter().map(own).collect(), has_keys }
     }
 
     /// Runs the loops, each on a thread, until all have ended. `next` builds the loop of a
@@ -124,6 +153,7 @@ impl<'a> ProcessThreads<'a> {
                         result = std::mem::replace(&mut result, Ok(())).and(ended);
                     }
                 }
+                self.exit_on_vanished();
                 for (index, it) in watched.iter_mut().enumerate() {
                     let Some(epoch) = self.follow_fence(index, it) else { continue };
                     it.epoch = epoch;
@@ -136,11 +166,20 @@ impl<'a> ProcessThreads<'a> {
                     }
                 }
             }
-            if watched.iter().any(|it| it.is_running) {
+            // A thread that has vanished is never joined.
+            if watched.iter().any(|it| it.is_running) || self.all.iter().any(OwnThread::has_vanished) {
                 exit_without_abandoned(&result);
             }
             result
         })
+    }
+
+    /// Ends the process if a thread has vanished whose end is that of the run.
+    fn exit_on_vanished(&self) {
+        if let Some(own) = self.all.iter().find(|own| own.alone.is_none() && own.has_vanished()) {
+            eprintln!("error: {} ended at a mistake", own.plan.name);
+            std::process::exit(101);
+        }
     }
 
     /// Returns `true` if every thread has ended, or is fenced.
@@ -173,10 +212,11 @@ impl<'a> ProcessThreads<'a> {
         let (own, thread_ends) = (&self.all[index], thread_ends.clone());
         let control = if own.alone.is_some() { self.control.for_thread() } else { self.control.clone() };
         let watched = WatchedThread { is_running: true, epoch, control: control.clone() };
-        let ThreadLoop { thread, run, segment, log, idle } = one;
+        let ThreadLoop { thread, run, segment, log, idle, rights } = one;
         scope.spawn(move || {
             let (plan, sandbox) = (self.plan, self.sandbox);
-            let run = || run(Runner { plan, thread, segment, log, control: &control, sandbox }, idle);
+            let keys = rights.map(|rights| ThreadKeys { rights, report: own.report() });
+            let run = || run(Runner { plan, thread, segment, log, control: &control, sandbox, keys }, idle);
             let ended = if own.alone.is_some() { run_alone(&own.status, run) } else { run() };
             // The main thread receives until all have ended.
             let _ = thread_ends.send((index, ended));
@@ -186,7 +226,7 @@ impl<'a> ProcessThreads<'a> {
 
     /// Waits for the next end of a thread; not for long if fences are to be watched.
     fn await_end(&self, thread_ends: &Receiver<ThreadEnd>) -> Option<ThreadEnd> {
-        if self.all.iter().all(|own| own.alone.is_none()) {
+        if self.all.iter().all(|own| own.alone.is_none()) && !self.has_keys {
             return thread_ends.recv().ok();
         }
         thread_ends.recv_timeout(WATCH_INTERVAL).ok()

@@ -187,6 +187,11 @@ impl<'a> Attached<'a> {
         named.into_iter().map(|(_, region)| region.words()).collect()
     }
 
+    /// Returns a segment that this process has mapped for writing; `None` if it has not.
+    pub fn mapped(&self, what: &str) -> Option<AtomicWords> {
+        self.regions.get(what).map(|region| region.words())
+    }
+
     /// Returns all segments that this process has mapped for reading only, ordered by name.
     pub fn read_only(&self) -> Vec<ReadOnlyWords> {
         let mut named: Vec<_> = self.views.iter().collect();

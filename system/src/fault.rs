@@ -39,6 +39,15 @@ pub fn segv() -> ! {
     std::process::abort()
 }
 
+/// Writes to the code of this function, which raises SIGSEGV.
+pub fn write_code() -> ! {
+    let code = core::ptr::with_exposed_provenance_mut::<u8>(write_code as *const () as usize);
+    // SAFETY: code may not be written, so the write does not take place: the kernel sends SIGSEGV
+    // instead, and the program does not continue after it.
+    unsafe { code.write_volatile(0xc3) }
+    std::process::abort()
+}
+
 /// Aborts with core dumps on: the kernel writes the memory of this process, up to `max_bytes`, into
 /// a file in `folder`, or gives it to the program of `core_pattern`. Where that names a fixed place
 /// for the files, which nobody here cleans up, or where the process may not have one, there is no

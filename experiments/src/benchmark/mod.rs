@@ -21,7 +21,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use system::process::wait_readable;
-use system::sandbox;
+use system::{keys, sandbox};
 
 /// Folder of the runs in that of their experiment.
 const RUNS: &str = "runs";
@@ -152,11 +152,25 @@ pub fn warn_unfit(unfit: &[String]) {
     unfit.iter().for_each(|reason| complain(&format!("warning: not fit for latency claims: {reason}")));
 }
 
+/// Refuses the level `keys`, which separates strategies of a run: both ends of a benchmark write one
+/// ring or board.
+pub fn refuse_keys(levels: &[Isolation]) -> Result<(), UsageError> {
+    match levels.contains(&Isolation::Keys) {
+        true => Err(UsageError(
+            "--isolation keys is for strategies of a run, and a benchmark has none.\nUse --isolation thread or process".into(),
+        )),
+        false => Ok(()),
+    }
+}
+
 /// Checks that the kernel can isolate the ends of a benchmark at these levels.
 pub fn check_isolation(levels: impl Iterator<Item = Isolation>, weaker_sandbox: bool) -> Result<()> {
     let levels: Vec<Isolation> = levels.collect();
     if levels.contains(&Isolation::Container) {
         BenchmarkProcess::check_containers(weaker_sandbox)?;
+    }
+    if let Some(why) = keys::missing().filter(|_| levels.contains(&Isolation::Keys)) {
+        bail!("--isolation keys: {why}");
     }
     if weaker_sandbox || !levels.contains(&Isolation::Sandbox) {
         return Ok(());

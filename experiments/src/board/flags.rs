@@ -4,7 +4,7 @@ use super::case::{CaseSettings, MEMORY, assign_cores, cores, work_of};
 use super::healthy::{self, HealthyLimits};
 use super::mode::WriteLoad;
 use super::nodes::BoardNodes;
-use crate::benchmark::check_cores;
+use crate::benchmark::{check_cores, refuse_keys};
 use crate::flags::{AxisValue, texts, values_on};
 use crate::points::combinations;
 use crate::presets::{BoardPreset, seed_board};
@@ -181,6 +181,7 @@ impl BoardFlags {
                 "--waiting park with --cells {cells}: a reader sleeps on one cell's version; use --cells 1, or yield"
             ));
         }
+        refuse_keys(&self.isolation)?;
         let folders = self.folders()?;
         // Before the first case: a file that cannot be read, more writes than there is room for.
         self.mode.iter().try_for_each(|mode| mode.schedule(duration.0, self.seed.0).map(drop))?;

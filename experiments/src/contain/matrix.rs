@@ -150,7 +150,7 @@ pub fn contain_cases(
             isolation.distinct().all(|level| planner::is_supported(**technique, level))
         };
         // Next to threads no role is restarted but strategies.
-        let has_threads = isolation.has(Isolation::Thread);
+        let has_threads = isolation.has_threads();
         for &technique in techniques.iter().filter(is_supported) {
             // What carries the orders makes little difference to a gateway: the standard set tries
             // one technique only.
@@ -227,7 +227,7 @@ pub fn case_of(settings: &Settings) -> Option<ContainCase> {
 /// Returns the user's settings with those of one cell of the matrix in their place. They give a
 /// small load that lasts long enough for a time before, the incident, and a time after.
 pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
-    let contains = !case.isolation.has(Isolation::Thread);
+    let contains = !case.isolation.has_threads();
     let own = Settings {
         technique: Some(case.technique),
         isolation: Some(case.isolation),

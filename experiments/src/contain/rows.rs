@@ -198,7 +198,7 @@ fn can_have_struck(case: &ContainCase, victim: u16, summary: &Summary) -> bool {
             | FaultKind::Lose
             | FaultKind::HoldClaim
             | FaultKind::ForgeHeader
-    );
+    ) || case.scenario.fault.kind.is_wild_write();
     if summary.outcome == RunOutcome::Complete && !is_survived {
         return false;
     }

@@ -1,6 +1,6 @@
 //! The flags of `launcher lab`, and the cells that they select.
 
-use crate::benchmark::check_cores;
+use crate::benchmark::{check_cores, refuse_keys};
 use crate::flags::{texts, values_on};
 use crate::points::combinations;
 use analysis::experiment::lab::AXES;
@@ -205,6 +205,7 @@ impl LabFlags {
     fn cells(&self, events: u64) -> Result<Vec<LabCell>, UsageError> {
         let built_in = |name: &str| Technique::from_name(name).unwrap_or_default();
         let techniques = or_default(&self.technique, &["array-queue", "linked"].map(built_in));
+        refuse_keys(&self.isolation)?;
         let one = if self.seed_table { Isolation::Thread } else { Isolation::Process };
         let waits = if self.seed_table { vec![Wait::Busy, Wait::Poll] } else { Wait::ALL.to_vec() };
         let number = |flag: &str, counts: &[Count], least: u64| -> Result<Vec<u16>, UsageError> {

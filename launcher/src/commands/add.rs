@@ -11,7 +11,6 @@ use planner::config::UsageError;
 use planner::config::limits::{Limits, limit_of, limit_text};
 use protocol::commands::{Command, CommandStatus};
 use protocol::index::StrategyIndex;
-use protocol::isolation::Isolation;
 use protocol::kill::Scope;
 use protocol::limits::LimitSetting;
 use protocol::plan::{OnDeath, Plan, Role};
@@ -93,7 +92,7 @@ fn check(run: &ActiveRunHandle, slot: Option<StrategyIndex>) -> Result<StrategyI
         return Err(UsageError(format!("run {} {why}", plan.run)));
     }
     let trading = plan.trading();
-    let is_process = |strategy: &StrategyIndex| plan.isolation.of(*strategy) != Isolation::Thread;
+    let is_process = |strategy: &StrategyIndex| !plan.isolation.of(*strategy).is_thread();
     let is_free = |strategy: &StrategyIndex| is_process(strategy) && run.incarnation(*strategy).fenced;
     match slot {
         Some(slot) if !is_process(&slot) => {
@@ -187,6 +186,7 @@ fn json(plan: &Plan, added: &AddedStrategy) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::isolation::Isolation;
     use protocol::plan::Trading;
 
     fn plan() -> Plan {

@@ -187,7 +187,7 @@ fn check(run: &ActiveRunHandle, strategy: StrategyIndex, is_replaced: bool) -> R
         let why = "ends when a strategy ends: start it with --on-death continue or restart";
         return Err(UsageError(format!("run {} {why}", plan.run)));
     }
-    if plan.isolation.of(strategy) == Isolation::Thread {
+    if plan.isolation.of(strategy).is_thread() {
         let why = "is a thread of the engine's process, which cannot be ended alone: use --isolation process";
         return Err(UsageError(format!("{name} {why}")));
     }

@@ -29,7 +29,7 @@ use strategy::schedule::{Replay, ReplayError, Schedule, Spec, Turns, replay_from
 use system::clock::{self, ClockPair};
 use system::floor;
 use system::memory;
-use system::sandbox;
+use system::{keys, sandbox};
 use venue::OPENING_BOOK_OWNER;
 
 /// The tick is calibrated over at least this long before the run.
@@ -87,6 +87,9 @@ pub fn prepare(
         plan.weaker_sandbox = weaker_sandbox;
         warnings.extend(check_sandbox(weaker_sandbox)?);
     }
+    if let Some(why) = keys::missing().filter(|_| plan.isolation.has(Isolation::Keys)) {
+        return Err(no_keys(&why).into());
+    }
     if plan.isolation.has(Isolation::Container) {
         plan.weaker_sandbox = weaker_sandbox;
         if let Some(why) = container::missing(weaker_sandbox) {
@@ -115,6 +118,13 @@ pub fn prepare(
         ..new_record(plan, machine, began, clock)
     };
     Ok(Prepared { began, schedule, start_pair, record })
+}
+
+/// Returns the error that this machine has no protection keys.
+fn no_keys(why: &str) -> UsageError {
+    UsageError(format!(
+        "--isolation keys: {why}.\nUse --isolation thread or process; launcher doctor says what this machine has"
+    ))
 }
 
 /// Prepares a run of a benchmark, whose plan has no identity yet. The clock was calibrated since

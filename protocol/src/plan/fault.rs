@@ -25,6 +25,14 @@ named_enum! {
         Leak = "leak",
         /// Writes random and adversarial words over all memory that it can write.
         Scribble = "scribble",
+        /// Overwrites another strategy's submit ring.
+        WildRing = "wild-ring",
+        /// Overwrites another strategy's log and status.
+        WildLog = "wild-log",
+        /// Overwrites the engine's log and status.
+        WildEngine = "wild-engine",
+        /// Writes into code.
+        WildCode = "wild-code",
         /// Fills a large heap, then aborts with core dumps on (SIGABRT).
         CoreDump = "core-dump",
         /// Sends orders as fast as possible, beyond its limits.
@@ -138,6 +146,12 @@ impl FaultKind {
                 | Self::DescriptorStorm
                 | Self::Debugger
         )
+    }
+
+    /// Returns `true` if the strategy writes once to memory that is not its own. Where that is not
+    /// mapped, the write is to an address without memory.
+    pub const fn is_wild_write(self) -> bool {
+        matches!(self, Self::WildRing | Self::WildLog | Self::WildEngine | Self::WildCode)
     }
 
     /// Returns `true` for a fault of a venue, `false` for one of a process.

@@ -61,6 +61,8 @@ pub struct FaultContext {
     pub writable: Vec<AtomicWords>,
     /// All memory of the run that this process can only read.
     pub read_only: Vec<ReadOnlyWords>,
+    /// Memory of others, mapped in this process, that a wild write overwrites.
+    pub foreign: Vec<AtomicWords>,
     /// The leak in progress.
     pub(super) leak: Option<Leak>,
     /// Floods the submit hand-off.
@@ -85,6 +87,7 @@ impl FaultContext {
             core_dump: None,
             writable: Vec::new(),
             read_only: Vec::new(),
+            foreign: Vec::new(),
             leak: None,
             should_flood: false,
             should_lose: false,
@@ -156,6 +159,13 @@ pub fn perform(kind: FaultKind, context: &mut FaultContext) {
         }
         FaultKind::Lose => context.should_lose = true,
         FaultKind::HoldClaim => context.should_hold_claim = true,
+        FaultKind::WildRing | FaultKind::WildLog | FaultKind::WildEngine => {
+            match context.foreign.as_slice() {
+                [] => fault::segv(),
+                foreign => overwrite(foreign),
+            }
+        }
+        FaultKind::WildCode => fault::write_code(),
         FaultKind::ForgeHeader => forge_headers(&context.writable),
         FaultKind::Jam => jam(&context.writable),
         FaultKind::Forkbomb
@@ -209,6 +219,13 @@ fn hang() -> ! {
 /// Overwrites the headers of all regions that the faulty process can write.
 pub fn forge_headers(writable: &[AtomicWords]) {
     for word in writable.iter().flat_map(|words| &words[..HEADER_WORDS]) {
+        word.store(u64::MAX, Ordering::Relaxed);
+    }
+}
+
+/// Overwrites all words behind the headers.
+fn overwrite(foreign: &[AtomicWords]) {
+    for word in foreign.iter().flat_map(|words| &words[HEADER_WORDS..]) {
         word.store(u64::MAX, Ordering::Relaxed);
     }
 }

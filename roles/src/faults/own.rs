@@ -23,7 +23,8 @@ use protocol::labels::StrategyCounter;
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Plan, Role};
 use protocol::stamps::StampLog;
 use protocol::status::StatusWriter;
-use protocol::topology::{self, RunSegment};
+use protocol::topology::{self, RunSegment, SegmentPurpose};
+use protocol::trading::SUBMIT;
 use protocol::wire::{Message, Order, OrderId, OrderRequest};
 use shm::attached::{Access, Attached};
 use shm::memory::SHM_DIR;
@@ -55,6 +56,27 @@ pub struct OwnFaults {
     /// Faults by order sequence and step of its push.
     pub pushes: Vec<(u64, Step, FaultKind)>,
     surroundings: Surroundings,
+    /// The segments of others that its wild writes overwrite, where they are mapped.
+    foreign: Vec<String>,
+}
+
+/// Returns the names of the segments of others that a strategy's wild writes of a kind overwrite.
+fn foreign_segments(plan: &Plan, strategy: StrategyIndex, kind: FaultKind) -> Vec<String> {
+    let other = StrategyIndex::first(plan.trading().strategies).find(|other| *other != strategy);
+    let has_role = |thread: usize, role| plan.threads[thread].roles.contains(&role);
+    let is_overwritten = |segment: &RunSegment| match (kind, segment.purpose, other) {
+        (FaultKind::WildRing, SegmentPurpose::Link(link), Some(other)) => {
+            let is_submit = plan.links[link].name == SUBMIT;
+            is_submit && segment.access([Role::Strategy(other)]) == Some(Access::Write)
+        }
+        (FaultKind::WildLog, SegmentPurpose::Thread(thread), Some(other)) => {
+            has_role(thread, Role::Strategy(other))
+        }
+        (FaultKind::WildEngine, SegmentPurpose::Thread(thread), _) => has_role(thread, Role::Orchestrator),
+        _ => false,
+    };
+    let segments = topology::segments(plan).into_iter();
+    segments.filter(is_overwritten).map(|segment| segment.spec.name).collect()
 }
 
 impl OwnFaults {
@@ -91,7 +113,10 @@ impl OwnFaults {
             writable_segments,
             engine_core: plan.thread_of(Role::Orchestrator).and_then(|thread| plan.threads[thread].core),
         };
-        Some(Self { strategy: strategy.0, venues, is_thread, timed, disturbances, pushes, surroundings })
+        let kinds = timed.iter().map(|(_, kind)| *kind).chain(pushes.iter().map(|(_, _, kind)| *kind));
+        let foreign = kinds.flat_map(|kind| foreign_segments(plan, strategy, kind)).collect();
+        let strategy = strategy.0;
+        Some(Self { strategy, venues, is_thread, timed, disturbances, pushes, surroundings, foreign })
     }
 
     /// Wraps the technique's producer so that faults occur within its pushes.
@@ -130,7 +155,9 @@ impl FaultyProducer {
     /// Gives the injected faults the memory of the process, and its thread's status block.
     pub fn arm(&self, attached: &Attached<'_>, status: StatusWriter) {
         let mut shared = self.shared();
+        let foreign = shared.faults.foreign.iter().filter_map(|name| attached.mapped(name)).collect();
         let context = &mut shared.context;
+        context.foreign = foreign;
         (context.writable, context.read_only) = (attached.writable(), attached.read_only());
         context.status = Some(status);
     }

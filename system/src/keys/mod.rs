@@ -9,6 +9,7 @@
 //! Against mistakes, not malice: the instruction that writes the register needs no privilege.
 
 pub mod arena;
+mod calls;
 mod owners;
 mod register;
 mod rseq;

@@ -134,7 +134,7 @@ fn describe(
             const NUMBER: usize = 24;
             // SAFETY: within the kernel's structure, which has this field for SIGSYS.
             let number = unsafe { info.cast::<u8>().add(NUMBER).cast::<c_int>().read() };
-            write!(text, "SIGSYS: {name} made system call {number}, which would end or signal other threads")
+            write!(text, "SIGSYS: {name} made system call {number}, which would end the process")
         }
         other => write!(text, "signal {other} of {name}"),
     };

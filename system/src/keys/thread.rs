@@ -3,7 +3,7 @@
 use super::arena::{self, Arena};
 use super::register::{Key, Rights};
 use super::rseq::UnregisteredArea;
-use super::{owners, signals};
+use super::{calls, owners, signals};
 use core::cell::Cell;
 use core::{mem, ptr};
 use std::io;
@@ -53,7 +53,6 @@ pub(super) fn closed_state() -> Option<&'static ThreadState> {
 pub struct PreparedThread {
     state: Box<ThreadState>,
     rights: Rights,
-    heap: Arena,
     /// First address and length in bytes of its stack, with its thread-local variables.
     stack: (usize, usize),
     signal_stack: *mut libc::c_void,
@@ -63,7 +62,7 @@ pub struct PreparedThread {
 }
 
 impl PreparedThread {
-    /// Prepares the calling thread. `report` publishes why it ends, if it makes a mistake that
+    /// Prepares the calling thread, which allocates in its own heap from now on. `report` publishes why it ends, if it makes a mistake that
     /// would end a process: it runs in a signal handler, so it neither allocates nor waits. The
     /// thread then ends at once, and what it had is not dropped.
     ///
@@ -86,15 +85,16 @@ impl PreparedThread {
             learns_panics: Cell::new(false),
             is_closed: Cell::new(false),
         });
+        calls::restrict(stack.0).map_err(io::Error::other)?;
         STATE.set(&raw const *state);
+        heap.enter();
         let rights = Rights::writing([own].into_iter().chain(shared));
-        Ok(Self { state, rights, heap, stack, signal_stack, stack_before, rseq })
+        Ok(Self { state, rights, stack, signal_stack, stack_before, rseq })
     }
 
     /// Closes the rights of the calling thread, which prepared itself, until the returned value is
-    /// dropped. It allocates in its own heap from now on.
+    /// dropped.
     pub fn close(&self) -> ClosedRights<'_> {
-        self.heap.enter();
         let before = block_signals();
         self.state.is_closed.set(true);
         self.rights.apply();
@@ -105,6 +105,7 @@ impl PreparedThread {
 impl Drop for PreparedThread {
     fn drop(&mut self) {
         STATE.set(ptr::null());
+        arena::leave();
         // The C library gives the stack to a later thread. Without this it would keep the key.
         let _ = Key::DEFAULT.protect_range(self.stack.0, self.stack.1);
         // SAFETY: the signal stack was made by this thread and is not in use, as this is no handler;
@@ -128,7 +129,6 @@ impl Drop for ClosedRights<'_> {
     fn drop(&mut self) {
         Rights::OPEN.apply();
         self.thread.state.is_closed.set(false);
-        arena::leave();
         // SAFETY: a live set that `block_signals` filled.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut()) };
     }

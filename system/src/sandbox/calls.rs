@@ -186,6 +186,18 @@ pub(crate) fn refuse<'a>(
     install_filter(refused, SeccompAction::Errno(error.cast_unsigned()), SeccompAction::Allow)
 }
 
+/// Installs a seccomp filter that refuses these system calls to the calling thread and to those that
+/// it starts: with an error, or by SIGSYS (`None`).
+pub(crate) fn refuse_in_thread<'a>(
+    refused: impl Iterator<Item = &'a SyscallRule>,
+    error: Option<i32>,
+) -> Result<(), SandboxError> {
+    let action = error.map_or(SeccompAction::Trap, |error| SeccompAction::Errno(error.cast_unsigned()));
+    let program = filter(refused, action, SeccompAction::Allow);
+    let program = program.map_err(|error| SandboxError::Calls(error.to_string()))?;
+    seccompiler::apply_filter(&program).map_err(|error| SandboxError::Calls(error.to_string()))
+}
+
 /// Makes every call of the x32 interface fail with EPERM. Its numbers are those of x86-64 with one
 /// more bit, which a list of refused calls does not have.
 #[cfg(target_arch = "x86_64")]

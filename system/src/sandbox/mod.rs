@@ -28,8 +28,8 @@ mod privileges;
 pub use calls::{ArgCondition, SyscallRule};
 pub use landlock::AllowedFiles;
 pub use limits::{ResourceLimits, STDERR_BYTES};
-// Shared with containers.
-pub(crate) use calls::{call, refuse as refuse_calls, refuse_x32};
+// Shared with containers and protection keys.
+pub(crate) use calls::{call, refuse as refuse_calls, refuse_in_thread, refuse_x32};
 pub(crate) use landlock::refuse_truncation as landlock_lengths;
 pub(crate) use privileges::drop_all as give_up_privileges;
 

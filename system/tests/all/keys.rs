@@ -215,6 +215,10 @@ fn mistakes_end_their_thread_alone() {
     }
     let why = run(heap, false, || overflow(0)).unwrap_err();
     assert!(why.contains("the guard of strategy-1's stack"), "{why}");
+    let why = run(heap, false, || std::process::exit(3)).map(|()| ()).unwrap_err();
+    assert!(why.contains("protection key") || why.contains("SIGSYS"), "{why}");
+    let why = run(heap, false, || system::fault::exit(3)).map(|()| ()).unwrap_err();
+    assert!(why.contains("which would end the process"), "{why}");
     // Abort takes a lock of the C library first, which is everybody's.
     let why = run(heap, false, || std::process::abort()).unwrap_err();
     assert!(why.contains("protection key") || why.contains("SIGABRT"), "{why}");
@@ -249,6 +253,48 @@ fn thread_that_writes_the_register_itself_escapes() {
     })
     .unwrap();
     assert_eq!(engine[0].load(Ordering::Relaxed), 99);
+}
+
+#[test]
+fn calls_around_the_key_are_refused() {
+    if are_keys_missing() {
+        return;
+    }
+    let memory = Memory::new();
+    let engine = memory.engine.as_ptr().addr();
+    let (stack_of_other, page) = (memory.other_heap.range().0, 4096_usize);
+    let refused = run(memory.heap, false, move || {
+        let mut value = 5_u64;
+        let own = libc::iovec { iov_base: (&raw mut value).cast(), iov_len: 8 };
+        let other = libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(engine), iov_len: 8 };
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: each call is refused; what they name is mapped memory of this test, and this
+        // process.
+        unsafe {
+            let (process, thread) = (libc::getpid(), libc::gettid());
+            [
+                libc::syscall(libc::SYS_mprotect, engine, page, rights),
+                libc::syscall(libc::SYS_pkey_mprotect, engine, page, rights, 1),
+                libc::syscall(libc::SYS_pkey_mprotect, stack_of_other, page, rights, 0),
+                libc::syscall(libc::SYS_pkey_alloc, 0, 0),
+                libc::syscall(libc::SYS_pkey_free, 1),
+                libc::syscall(
+                    libc::SYS_process_vm_writev,
+                    process,
+                    &raw const own,
+                    1,
+                    &raw const other,
+                    1,
+                    0,
+                ),
+                libc::syscall(libc::SYS_kill, process, 0),
+                libc::syscall(libc::SYS_tgkill, process, process, 0),
+                libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGKILL),
+            ]
+            .map(|result| (result, *libc::__errno_location()))
+        }
+    });
+    assert_eq!(refused.unwrap(), [(-1, libc::EPERM); 9]);
 }
 
 /// A way in which the protection could be broken.

@@ -70,6 +70,7 @@ impl OrderPath<'_> {
         };
         let strategy = match self.summary.isolation.only() {
             Some(Isolation::Thread) => "a thread of the engine",
+            Some(Isolation::Keys) => "a thread with a protection key",
             Some(Isolation::Container) => "a process in a container",
             Some(Isolation::Sandbox) => "a process in a sandbox",
             Some(Isolation::Process) => "a process of its own",

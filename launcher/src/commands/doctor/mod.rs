@@ -22,6 +22,7 @@ use record::switch_price::SwitchPrice;
 use record::units::human_bytes;
 use std::io::Write;
 use std::process::ExitCode;
+use system::keys;
 
 const fn state_name(state: CheckState) -> &'static str {
     match state {
@@ -38,6 +39,7 @@ pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     checks.push(pages::check(page_times.as_ref()));
     let prices = switch::measure(&machine);
     checks.push(switch::check(&prices));
+    checks.push(protection_keys(keys::missing()));
     let text = if flags.json { json(&checks, page_times.as_ref(), &prices) } else { table(&checks) };
     writeln!(screen::stdout(), "{text}")?;
     Ok(if worst(&checks) < CheckState::Bad { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -126,6 +128,14 @@ fn note(name: &str, found: impl Into<String>, fix: impl Into<String>) -> Check {
 
 fn bad(name: &str, found: impl Into<String>, fix: impl Into<String>) -> Check {
     Check { name: name.into(), state: CheckState::Bad, found: found.into(), fix: Some(fix.into()) }
+}
+
+/// Returns whether the machine can separate threads by protection keys, given why it cannot.
+fn protection_keys(missing: Option<String>) -> Check {
+    match missing {
+        None => ok("keys", "protection keys (pku ospke): --isolation keys"),
+        Some(why) => note("keys", why, "use --isolation thread or process: no other level needs them"),
+    }
 }
 
 fn cores(machine: &Machine) -> Check {

@@ -110,6 +110,15 @@ impl Launcher {
         is_supported.then(Self::new)
     }
 
+    /// Returns a launcher if the machine has protection keys; otherwise `None`, with a message.
+    pub fn with_keys() -> Option<Self> {
+        let missing = system::keys::missing();
+        if let Some(why) = &missing {
+            skip(why);
+        }
+        missing.is_none().then(Self::new)
+    }
+
     pub fn run(&self, flags: &str) -> Command {
         command(&format!("run --out {} {flags}", self.out.path().display()))
     }

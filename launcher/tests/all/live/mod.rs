@@ -15,6 +15,7 @@ mod faults;
 mod forged_headers;
 mod full_filesystems;
 pub mod journal_recovery;
+mod keys;
 mod languages;
 mod layouts;
 mod levels;
