@@ -9,8 +9,9 @@ use protocol::plan::{
     Binary, FaultKind, FaultTarget, FaultTime, Isolation, Journaling, OnDeath, OrderSequence, Placement,
     Plan, Role, Technique, Trading,
 };
-use record::units::{Count, Nanos};
+use record::units::{Count, Nanos, human_bytes};
 use shm::ring::{LinkSpec, SegmentPlace};
+use system::keys::arena::MAX_BLOCK_BYTES;
 
 fn usage<T>(message: String) -> Result<T, UsageError> {
     Err(UsageError(message))
@@ -284,6 +285,13 @@ fn check_memory(plan: &Plan) -> Result<(), UsageError> {
              Leave --working-set out, or let the program walk its own"
         ));
     }
+    if plan.isolation.has(Isolation::Keys) && trading.memory.working_set_bytes > MAX_BLOCK_BYTES as u64 {
+        return usage(format!(
+            "--working-set with --isolation keys: a strategy's heap has blocks of at most {}.\n\
+             Use a smaller --working-set, or --isolation thread or process",
+            human_bytes(MAX_BLOCK_BYTES as u64)
+        ));
+    }
     if trading.memory.binary == Binary::Own && plan.isolation.has_only_threads() {
         return usage(format!(
             "--binary own with --isolation {}: a thread runs from the executable of its process.\n\
@@ -427,6 +435,7 @@ mod tests {
             ("process=gateways isolation=thread", "--process gateways with --isolation thread"),
             ("strategies=2 strategy=player,exec:sh working_set=4MiB", "a program has a heap of its own"),
             ("strategies=2 strategy=player,exec:sh binary=own", "runs from its own file"),
+            ("isolation=keys working_set=65MiB", "blocks of at most 64 MiB"),
             ("binary=own isolation=thread", "Use --isolation process, container or sandbox"),
             ("journal=group", "--journal group: a journal records what exchanges and the engine take in"),
             ("strategy_cores=3", "--strategy-cores 3: 2 cores may be used"),

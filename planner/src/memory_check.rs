@@ -8,6 +8,7 @@ use protocol::topology;
 use record::units::{Bytes, human_bytes};
 use shm::memory::huge_pages::HUGE_PAGE_BYTES;
 use std::io;
+use system::keys::arena::ARENA_BYTES;
 
 /// Memory of a role's process beyond segments and working sets, in bytes: text, stacks, heap.
 const OTHER_BYTES: u64 = 64 << 20;
@@ -76,10 +77,13 @@ fn check_huge_pages(plan: &Plan, facts: &MemoryFacts) -> Result<(), UsageError> 
 /// Returns how many bytes a process of the plan locks, at most about.
 fn locked_bytes(plan: &Plan, process: &ProcessPlan) -> u64 {
     let segments = topology::segments(plan).into_iter();
+    let own = plan.processes.iter().position(|other| other == process);
     let mapped = segments.filter(|segment| segment.access(plan.roles_of(process)).is_some());
     let mapped = mapped.map(|segment| segment.spec.words as u64 * 8).fold(0, u64::saturating_add);
     let strategies = plan.roles_of(process).filter(|role| matches!(role, Role::Strategy(_))).count() as u64;
-    mapped + strategies * plan.trading().memory.working_set_bytes + OTHER_BYTES
+    let heaps = plan.strategies_with_keys().count() as u64 * ARENA_BYTES as u64;
+    let heaps = if plan.process_of(Role::Orchestrator) == own { heaps } else { 0 };
+    heaps + mapped + strategies * plan.trading().memory.working_set_bytes + OTHER_BYTES
 }
 
 fn check_lock(plan: &Plan, facts: &MemoryFacts, limit: Option<u64>) -> Result<(), UsageError> {

@@ -33,7 +33,7 @@ impl ProtectionKeys {
             bail!(
                 "--isolation keys: this program's allocator has no heap for each strategy; \
                  in its main.rs write: #[global_allocator] static ALLOCATOR: \
-                 launcher::CountingAllocator = launcher::CountingAllocator;"
+                 launcher::system::alloc::CountingAllocator = launcher::system::alloc::CountingAllocator;"
             );
         }
         keys::learn_panics(strategies[0], trial).context("--isolation keys")?;

@@ -17,6 +17,8 @@ use std::sync::Mutex;
 
 /// The size of an arena, in bytes.
 pub const ARENA_BYTES: usize = 128 << 20;
+/// The size of an arena's largest block, in bytes.
+pub const MAX_BLOCK_BYTES: usize = 64 << 20;
 /// The largest number of arenas of a process: one for each incarnation of a strategy.
 pub const MAX_ARENAS: usize = 256;
 

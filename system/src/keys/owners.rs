@@ -6,6 +6,9 @@
 use shm::sync::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+/// The first words of the owner of a program's variables.
+pub(super) const STATIC: &str = "a static variable";
+
 /// Memory of an owner.
 #[derive(Clone, Debug)]
 struct OwnedMemory {
@@ -54,22 +57,52 @@ pub(super) fn owner_of(address: usize) -> &'static str {
 /// Registers what the process has mapped of its program and of its libraries.
 pub(super) fn register_programs() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    register_all(maps.lines().filter_map(program_range));
+    register_all(program_ranges(&maps));
+}
+
+/// Returns the ranges of programs and libraries in the list of what a process has mapped.
+fn program_ranges(maps: &str) -> Vec<(usize, usize, String)> {
+    let mut found: Vec<(usize, usize, String)> = Vec::new();
+    for line in maps.lines() {
+        if let Some(range) = program_range(line) {
+            found.push(range);
+        } else if let (Some((start, bytes)), Some((last, length, owner))) = (zeroed_range(line), found.last())
+            && last + length == start
+            && owner.starts_with(STATIC)
+        {
+            // The variables that begin as zeros have no file.
+            found.push((start, bytes, owner.clone()));
+        }
+    }
+    found
+}
+
+/// Returns the range of a line without a file, which may be written.
+fn zeroed_range(line: &str) -> Option<(usize, usize)> {
+    let mut fields = line.split_ascii_whitespace();
+    let (range, rights) = (fields.next()?, fields.next()?);
+    (rights.starts_with("rw") && fields.count() == 3).then(|| bounds(range)).flatten()
+}
+
+/// Returns start and length of a range such as `55d0-55d1`.
+fn bounds(range: &str) -> Option<(usize, usize)> {
+    let (start, end) = range.split_once('-')?;
+    let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
+    Some((start, end.checked_sub(start)?))
 }
 
 /// Returns the range of a line such as `55d0-55d1 r-xp 00000000 08:01 77 /usr/bin/true`.
 fn program_range(line: &str) -> Option<(usize, usize, String)> {
     let mut fields = line.split_ascii_whitespace();
     let (range, rights, path) = (fields.next()?, fields.next()?, fields.nth(3)?);
-    let (start, end) = range.split_once('-')?;
-    let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
+    let (start, bytes) = bounds(range)?;
     let file = path.rsplit('/').next().filter(|_| path.starts_with('/') && !path.starts_with("/dev/"))?;
     let what = match rights.as_bytes() {
-        [_, b'w', ..] => "a static variable",
+        [_, b'w', ..] => STATIC,
         [_, _, b'x', ..] => "code",
         _ => "a constant or vtable",
     };
-    Some((start, end.checked_sub(start)?, format!("{what} of {file}")))
+    Some((start, bytes, format!("{what} of {file}")))
 }
 
 #[cfg(test)]
@@ -82,6 +115,14 @@ mod tests {
         register(0x1000, 0x800, "another ring");
         assert_eq!([0x1000, 0x17ff, 0x3007].map(owner_of), ["another ring", "another ring", "a log"]);
         assert_eq!([0x1800, 0x3008].map(owner_of), ["the engine's heap or stack"; 2]);
+    }
+
+    #[test]
+    fn zeroed_variables_follow_those_of_the_file() {
+        let maps = "1000-3000 rw-p 0 08:01 77 /usr/bin/true\n3000-5000 rw-p 0 00:00 0\n\
+                    5000-6000 rw-p 0 00:00 0 [heap]\n7000-8000 rw-p 0 00:00 0\n";
+        let starts: Vec<usize> = program_ranges(maps).into_iter().map(|(start, ..)| start).collect();
+        assert_eq!(starts, [0x1000, 0x3000]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! other. So the handler runs on a stack of key 0, and opens all rights before it touches anything
 //! of its thread. When it returns, the kernel restores the register from the signal's frame.
 
-use super::owners::owner_of;
+use super::owners::{STATIC, owner_of};
 use super::register::Rights;
 use super::thread::{self, ThreadState};
 use core::ffi::{c_int, c_void};
@@ -120,10 +120,11 @@ fn describe(
     let mut text = Text { bytes: [0; 256], len: 0 };
     let (name, owner) = (&state.name, owner_of(address));
     let written = match signal {
-        libc::SIGSEGV if code == REFUSED_BY_KEY => write!(
-            text,
-            "protection key: {name} wrote to {address:#x}, {owner}; it may write its own stack, heap, rings and log only"
-        ),
+        libc::SIGSEGV if code == REFUSED_BY_KEY => {
+            let advice =
+                if owner.starts_with(STATIC) { "; keep it in the strategy or a thread-local" } else { "" };
+            write!(text, "protection key: {name} wrote to {address:#x}, {owner}{advice}")
+        }
         libc::SIGSEGV if code > 0 && address != 0 => {
             write!(text, "SIGSEGV: {name} accessed {address:#x}, {owner}")
         }

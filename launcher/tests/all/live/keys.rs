@@ -38,7 +38,7 @@ fn plan_shows_shared_keys() {
 #[test]
 fn mistake_ends_its_strategy_alone() {
     for (fault, cause) in [
-        ("segv", "accessed 0x"),
+        ("segv", "protection key: strategy-1 wrote to 0x"),
         ("abort", "protection key: strategy-1 wrote to 0x"),
         ("exit", "which would end the process"),
         ("panic", "panicked: injected"),

@@ -77,5 +77,5 @@ fn death_of_a_process_leaves_strategies_of_other_levels() {
 fn unknown_level_is_refused() {
     let launcher = Launcher::new();
     let result = launcher.result(&format!("{LOAD} --isolation thread,jail"));
-    result.fails(2, &["\"jail\" is unknown", "thread, process, container, sandbox"]);
+    result.fails(2, &["\"jail\" is unknown", "thread, keys, process, container, sandbox"]);
 }
