@@ -52,19 +52,26 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
         Some(end) => end != VictimEnd::Undecided,
         None => incident.is_some() || can_have_struck(case, victim, summary),
     };
+    // A wild write that ended another strategy did not stay where it began.
+    let mut hits = summary.incidents.iter().filter(|_| kind.is_wild_write());
+    let hit = hits.find(|hit| hit.strategy != StrategyIndex(victim));
+    let seen = match hit {
+        Some(hit) if survived => format!("{}: {}", Role::Strategy(hit.strategy), hit.cause),
+        _ => observed_end(summary, incident.map(|incident| incident.cause.as_str()), came),
+    };
     let lost_of_others = if survived { containment.lost_of_survivors } else { lost_of_others(summary) };
     Containment {
         isolation: case.isolation.of(StrategyIndex(victim)),
         others: levels_of_others(case, victim, summary.plan.trading().strategies),
         technique: case.technique,
         fault: case.scenario.name.clone(),
-        contained: match (survived && was_stopped, came, waited) {
+        contained: match (survived && was_stopped && hit.is_none(), came, waited) {
             (false, ..) => Contained::No,
             (true, false, _) => Contained::Nothing,
             (true, true, true) => Contained::Waited,
             (true, true, false) => Contained::Yes,
         },
-        seen: observed_end(summary, incident.map(|incident| incident.cause.as_str()), came),
+        seen,
         losses: containment.orders,
         lost_of_others,
         detect_ns: fault_ns.zip(incident).map(|(fault, incident)| incident.detected_ns.saturating_sub(fault)),

@@ -78,10 +78,7 @@ impl Deaths {
             }
         }
         let isolation = record.plan.isolation;
-        let scribblers = || {
-            let overwrites = |fault: &&Fault| fault.kind == FaultKind::Scribble || fault.kind.is_wild_write();
-            record.plan.faults.iter().filter(overwrites)
-        };
+        let scribblers = || record.plan.faults.iter().filter(|fault| fault.kind == FaultKind::Scribble);
         let is_of_thread = |fault: &Fault| match fault.target {
             FaultTarget::Strategy(index) => isolation.of(index) == Isolation::Thread,
             _ => isolation.has(Isolation::Thread),
