@@ -12,8 +12,8 @@ named_enum! {
     Isolation {
         /// None: the strategy is a thread of the engine's process, with the same rings.
         Thread = "thread",
-        /// Protection keys: the strategy is a thread of the engine's process that may write no memory
-        /// but its own.
+        /// Protection keys: the strategy is a thread of the engine's process that may write no
+        /// memory but its own.
         Keys = "keys",
         /// An address space: the strategy is a process of its own.
         Process = "process",

@@ -228,8 +228,8 @@ impl RunSegment {
         )
     }
 
-    /// Returns the strategy that, except for the launcher, alone can write the segment: no other role
-    /// is in its process, or may write memory of its protection key.
+    /// Returns the strategy that, except for the launcher, alone can write the segment: no other
+    /// role is in its process, or may write memory of its protection key.
     pub fn sole_strategy_writer(&self, plan: &Plan) -> Option<StrategyIndex> {
         let SegmentRights::Roles(rights) = &self.rights else { return None };
         let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write).map(|(role, _)| *role);

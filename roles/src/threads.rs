@@ -8,7 +8,7 @@
 //! | panics | unwinds, is caught at its top, publishes why | fences it; may restart it |
 //! | exits by a system call of its own | is gone, without unwinding | the same |
 //! | hangs | is abandoned: the process ends without it | fences it |
-//! | errs, with a protection key | is gone, its signal handler published why | fences it; may restart it |
+//! | errs, with a protection key | is gone, its handler published why | fences it; may restart it |
 //!
 //! The main thread watches the fences. It stops a fenced thread that runs again, and starts a
 //! strategy's next incarnation once the launcher has published its epoch. What ends the process,

@@ -29,8 +29,8 @@ pub fn is_counted() -> bool {
     allocations() != before
 }
 
-/// The system's allocator with a counter for each thread, for use as `#[global_allocator]`. A thread
-/// with an [`arena`] allocates there.
+/// The system's allocator with a counter for each thread, for use as `#[global_allocator]`. A
+/// thread with an [`arena`] allocates there.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingAllocator;
 

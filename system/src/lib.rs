@@ -3,9 +3,9 @@
 //! venues and plans.
 //!
 //! Its unsafe code is: reading the time stamp counter ([`clock`]), system calls that have no safe
-//! wrapper, code between fork and exec, an entry that runs before `main` ([`before_main!`]), a counting
-//! allocator ([`alloc`]), and the heaps, rights and signals of threads with protection keys
-//! ([`keys`]). Atomics and shared memory are in the crate `shm`.
+//! wrapper, code between fork and exec, an entry that runs before `main` ([`before_main!`]), a
+//! counting allocator ([`alloc`]), and the heaps, rights and signals of threads with protection
+//! keys ([`keys`]). Atomics and shared memory are in the crate `shm`.
 
 #[cfg(not(loom))]
 pub mod alloc;

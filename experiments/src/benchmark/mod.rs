@@ -152,8 +152,8 @@ pub fn warn_unfit(unfit: &[String]) {
     unfit.iter().for_each(|reason| complain(&format!("warning: not fit for latency claims: {reason}")));
 }
 
-/// Refuses the level `keys`, which separates strategies of a run: both ends of a benchmark write one
-/// ring or board.
+/// Refuses the level `keys`, which separates strategies of a run: both ends of a benchmark write
+/// one ring or board.
 pub fn refuse_keys(levels: &[Isolation]) -> Result<(), UsageError> {
     match levels.contains(&Isolation::Keys) {
         true => Err(UsageError(

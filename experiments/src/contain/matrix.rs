@@ -108,7 +108,8 @@ impl NamedFault {
         let is_shared = technique.steps().contains(&Step::Claimed);
         match self.fault.when {
             _ if self.fault.kind == FaultKind::HoldClaim && !is_shared => false,
-            // Resource-exhaustion faults, core dumps and wild writes past the rings do not depend on the technique.
+            // Resource-exhaustion faults, core dumps and wild writes past the rings do not depend
+            // on the technique.
             _ if self.fault.kind.is_resource_fault()
                 || matches!(
                     self.fault.kind,

@@ -1,9 +1,9 @@
 //! The heaps of strategies with a protection key: an arena each, whose pages carry the key.
 //!
-//! [`CountingAllocator`](crate::alloc::CountingAllocator) asks here first. A thread allocates in its
-//! current arena; without one, as all threads of other levels, it allocates from the system. Memory
-//! of an arena that another thread frees is not used again: its free lists are in the arena, which
-//! the strategy may have overwritten, so nobody else follows them.
+//! [`CountingAllocator`](crate::alloc::CountingAllocator) asks here first. A thread allocates in
+//! its current arena; without one, as all threads of other levels, it allocates from the system.
+//! Memory of an arena that another thread frees is not used again: its free lists are in the arena,
+//! which the strategy may have overwritten, so nobody else follows them.
 
 use super::register::Key;
 use core::alloc::Layout;

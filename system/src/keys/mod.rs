@@ -14,6 +14,7 @@ mod owners;
 mod register;
 mod rseq;
 mod signals;
+mod state;
 mod thread;
 mod trial;
 

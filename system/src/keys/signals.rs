@@ -6,7 +6,7 @@
 
 use super::owners::{STATIC, owner_of};
 use super::register::Rights;
-use super::thread::{self, ThreadState};
+use super::state::{self, ThreadState};
 use core::ffi::{c_int, c_void};
 use core::fmt::Write;
 use core::{mem, ptr};
@@ -70,7 +70,7 @@ extern "C" fn enter(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_v
 /// thread's memory.
 #[inline(never)]
 fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-    let Some(state) = thread::closed_state() else { return pass_on(signal, info, context) };
+    let Some(state) = state::closed_state() else { return pass_on(signal, info, context) };
     // SAFETY: the kernel's structure, for the duration of the handler.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr().addr()) };
     if signal == libc::SIGSEGV && code == REFUSED_BY_KEY {

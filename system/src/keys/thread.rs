@@ -3,6 +3,7 @@
 use super::arena::{self, Arena};
 use super::register::{Key, Rights};
 use super::rseq::UnregisteredArea;
+use super::state::{self, ThreadState};
 use super::{calls, owners, signals};
 use core::cell::Cell;
 use core::{mem, ptr};
@@ -13,10 +14,6 @@ const SIGNAL_STACK_BYTES: usize = 64 << 10;
 
 /// The size of the pages below a stack that catch its overflow, in bytes, at least.
 const GUARD_BYTES: usize = 4096;
-
-thread_local! {
-    static STATE: Cell<*const ThreadState> = const { Cell::new(ptr::null()) };
-}
 
 /// What a thread may write: the keys of its memory, its heap, and its name in messages.
 #[derive(Clone, Debug)]
@@ -29,23 +26,6 @@ pub struct WriteRights {
     pub heap: Arena,
     /// Its name in messages, such as `strategy-1`.
     pub name: String,
-}
-
-/// What the handler of signals needs to know of a thread.
-pub(super) struct ThreadState {
-    pub(super) name: String,
-    /// Publishes why the thread ends. It runs in a signal handler: it neither allocates nor waits.
-    pub(super) report: Box<dyn Fn(&str)>,
-    /// The next refused write is that of a panic.
-    pub(super) learns_panics: Cell<bool>,
-    is_closed: Cell<bool>,
-}
-
-/// Returns the state of the calling thread while its rights are closed.
-pub(super) fn closed_state() -> Option<&'static ThreadState> {
-    // SAFETY: null, or the state of a thread that is prepared, which lives until that is dropped, on
-    // this thread; a signal handler's use ends before.
-    unsafe { STATE.get().as_ref() }.filter(|state| state.is_closed.get())
 }
 
 /// A thread that is ready to close its rights: its stack carries its key, and its signals have a
@@ -62,9 +42,10 @@ pub struct PreparedThread {
 }
 
 impl PreparedThread {
-    /// Prepares the calling thread, which allocates in its own heap from now on. `report` publishes why it ends, if it makes a mistake that
-    /// would end a process: it runs in a signal handler, so it neither allocates nor waits. The
-    /// thread then ends at once, and what it had is not dropped.
+    /// Prepares the calling thread, which allocates in its own heap from now on. `report` publishes
+    /// why it ends, if it makes a mistake that would end a process: it runs in a signal handler, so
+    /// it neither allocates nor waits. The thread then ends at once, and what it had is not
+    /// dropped.
     ///
     /// # Errors
     /// The system refuses memory, a key or a handler.
@@ -86,7 +67,7 @@ impl PreparedThread {
             is_closed: Cell::new(false),
         });
         calls::restrict(stack.0).map_err(io::Error::other)?;
-        STATE.set(&raw const *state);
+        state::set(&raw const *state);
         heap.enter();
         let rights = Rights::writing([own].into_iter().chain(shared));
         Ok(Self { state, rights, stack, signal_stack, stack_before, rseq })
@@ -104,12 +85,12 @@ impl PreparedThread {
 
 impl Drop for PreparedThread {
     fn drop(&mut self) {
-        STATE.set(ptr::null());
+        state::set(ptr::null());
         arena::leave();
         // The C library gives the stack to a later thread. Without this it would keep the key.
         let _ = Key::DEFAULT.protect_range(self.stack.0, self.stack.1);
-        // SAFETY: the signal stack was made by this thread and is not in use, as this is no handler;
-        // the one before is that of the thread's runtime.
+        // SAFETY: the signal stack was made by this thread and is not in use, as this is no
+        // handler; the one before is that of the thread's runtime.
         unsafe {
             libc::sigaltstack(&raw const self.stack_before, ptr::null_mut());
             libc::munmap(self.signal_stack, SIGNAL_STACK_BYTES);
@@ -134,8 +115,8 @@ impl Drop for ClosedRights<'_> {
     }
 }
 
-/// Blocks all signals of the calling thread but those of its own mistakes: another handler would run
-/// on this thread's stack, without the rights to it. Returns those that were blocked before.
+/// Blocks all signals of the calling thread but those of its own mistakes: another handler would
+/// run on this thread's stack, without the rights to it. Returns those that were blocked before.
 fn block_signals() -> libc::sigset_t {
     // SAFETY: both sets are live, and filled before they are read.
     unsafe {
@@ -174,7 +155,8 @@ fn own_stack() -> io::Result<(usize, usize)> {
 /// Makes a stack for the calling thread's signals. Returns it, and the one before.
 fn use_signal_stack() -> io::Result<(*mut libc::c_void, libc::stack_t)> {
     let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new private mapping at an address that the kernel chooses; both structures are live.
+    // SAFETY: a new private mapping at an address that the kernel chooses; both structures are
+    // live.
     unsafe {
         let memory = libc::mmap(ptr::null_mut(), SIGNAL_STACK_BYTES, rights, flags, -1, 0);
         if memory == libc::MAP_FAILED {

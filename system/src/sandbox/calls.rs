@@ -186,8 +186,8 @@ pub(crate) fn refuse<'a>(
     install_filter(refused, SeccompAction::Errno(error.cast_unsigned()), SeccompAction::Allow)
 }
 
-/// Installs a seccomp filter that refuses these system calls to the calling thread and to those that
-/// it starts: with an error, or by SIGSYS (`None`).
+/// Installs a seccomp filter that refuses these system calls to the calling thread and to those
+/// that it starts: with an error, or by SIGSYS (`None`).
 pub(crate) fn refuse_in_thread<'a>(
     refused: impl Iterator<Item = &'a SyscallRule>,
     error: Option<i32>,

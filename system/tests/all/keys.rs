@@ -84,8 +84,8 @@ impl Memory {
     }
 }
 
-/// Runs a function on a thread of `strategy-1`, with closed rights unless `is_open`. Returns what it
-/// returned, or what ended its thread. A thread that is ended is never joined.
+/// Runs a function on a thread of `strategy-1`, with closed rights unless `is_open`. Returns what
+/// it returned, or what ended its thread. A thread that is ended is never joined.
 fn run<T: Send + 'static>(
     heap: Arena,
     is_open: bool,

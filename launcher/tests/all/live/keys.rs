@@ -1,4 +1,5 @@
-//! Strategies with protection keys: they trade as threads, and a mistake of one ends that one alone.
+//! Strategies with protection keys: they trade as threads, and a mistake of one ends that one
+//! alone.
 
 use crate::common::{Launcher, document, list, number, output, string};
 
