@@ -215,9 +215,9 @@ fn mistakes_end_their_thread_alone() {
     }
     let why = run(heap, false, || overflow(0)).unwrap_err();
     assert!(why.contains("the guard of strategy-1's stack"), "{why}");
-    let why = run(heap, false, || std::process::exit(3)).map(|()| ()).unwrap_err();
+    let why = run::<()>(heap, false, || std::process::exit(3)).unwrap_err();
     assert!(why.contains("protection key") || why.contains("SIGSYS"), "{why}");
-    let why = run(heap, false, || system::fault::exit(3)).map(|()| ()).unwrap_err();
+    let why = run::<()>(heap, false, || system::fault::exit(3)).unwrap_err();
     assert!(why.contains("which would end the process"), "{why}");
     // Abort takes a lock of the C library first, which is everybody's.
     let why = run(heap, false, || std::process::abort()).unwrap_err();
