@@ -7,7 +7,7 @@ use crate::config::value::SettingValue;
 use crate::config::{Arrivals, FaultSpec};
 use crate::host::Machine;
 use comfy_table::{ContentArrangement, Table};
-use protocol::index::GatewayIndex;
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{
     Binary, ExchangePlacement, Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading, Trading,
 };
@@ -154,7 +154,11 @@ fn load_line(plan: &Plan, resolved: &Resolved) -> String {
 fn on_death_line(plan: &Plan) -> Option<String> {
     let strategy = match plan.on_death {
         OnDeath::Stop => return None,
+        OnDeath::Continue if plan.isolation.has_groups() => {
+            "the run continues without a strategy and its group"
+        }
         OnDeath::Continue => "the run continues without a strategy",
+        OnDeath::Restart if plan.isolation.has_groups() => "a strategy is restarted with its group",
         OnDeath::Restart => "a strategy is restarted",
     };
     let has_exchanges = plan.trading().books().count() > 0;
@@ -247,6 +251,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
             plan.trading().gateway_place(GatewayIndex(last))
         ));
     }
+    notes.extend(note_on_groups(plan));
     notes.extend(fitness::shared_cores_note(plan).map(|note| format!("{note}.")));
     notes.extend(super::priority::note(plan));
     notes.extend(faults::notes(plan, resolved));
@@ -255,6 +260,27 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
         notes.push(format!("{} runs, one after the other.", resolved.settings.repeats()));
     }
     notes
+}
+
+/// Returns which strategies share a process, if some do.
+fn note_on_groups(plan: &Plan) -> Option<String> {
+    const SHOWN: usize = 4;
+    let groups = plan.groups();
+    let named = |group: &Vec<StrategyIndex>| {
+        let process = group.first().and_then(|first| plan.process_of(Role::Strategy(*first)))?;
+        let strategies: Vec<String> = group.iter().map(|strategy| strategy.to_string()).collect();
+        Some(format!("{} has strategies {}", plan.processes[process].name, strategies.join(", ")))
+    };
+    let mut texts: Vec<String> = groups.iter().take(SHOWN).filter_map(named).collect();
+    if groups.len() > SHOWN {
+        texts.push(format!("and so on, {} groups", groups.len()));
+    }
+    (!texts.is_empty()).then(|| {
+        format!(
+            "Strategies of a group share a process and die together, whichever is at fault: {}.",
+            texts.join("; ")
+        )
+    })
 }
 
 /// Returns why the engine is not restarted where exchanges are: the run ends with it.
@@ -359,6 +385,18 @@ mod tests {
         for (words, shows, text) in [
             ("venue=book", false, "delay"),
             ("venue=book,delay", true, "delay uniform:5ms..500ms"),
+            ("strategies=5 isolation=process*2", true, "isolation process*2, 4 processes"),
+            (
+                "strategies=5 isolation=process*2",
+                true,
+                "group-0 has strategies 0, 1; group-1 has strategies 2, 3.",
+            ),
+            (
+                "strategies=2 isolation=process*4 on_death=restart",
+                true,
+                "a strategy is restarted with its group",
+            ),
+            ("strategies=5 isolation=process", false, "Strategies of a group"),
             (comes_back, false, excluded),
             (comes_back, true, "a strategy is restarted; engine and exchanges recover from their journals"),
             (

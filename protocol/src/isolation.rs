@@ -1,6 +1,7 @@
 //! The isolation levels, and how a run assigns them to its strategies.
 
 use crate::index::StrategyIndex;
+use crate::wire::MAX_STRATEGIES;
 use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
@@ -22,16 +23,23 @@ named_enum! {
 }
 
 /// The isolation of a run's strategies: one level or several, assigned in turn. Written with a plus
-/// sign between levels: `thread+process`.
+/// sign between levels: `thread+process`. A number behind an asterisk makes groups: at `process*4`
+/// four strategies share a process.
 ///
 /// Strategy `i` has level `i` modulo their number. Several levels in one run compare levels under
-/// the same engine, clock and second.
+/// the same engine, clock and second. The strategies of one place among the levels form its groups,
+/// in order: at `thread+process*2` strategies 1 and 3 share a process, and so do 5 and 7.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct IsolationLevels {
     levels: [Isolation; Self::MAX],
+    /// Strategies of a process of each level; 1 without groups.
+    group_sizes: [u16; Self::MAX],
     len: u8,
 }
+
+/// A level with the number of strategies that share one of its processes.
+pub type GroupedLevel = (Isolation, u16);
 
 /// The error that a text does not name isolation levels.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -42,6 +50,14 @@ pub enum IsolationError {
     /// There are too many levels.
     #[error("{0} isolation levels are too many: give 1 to {max}", max = IsolationLevels::MAX)]
     Count(usize),
+    /// The size of a group is not a number that there can be.
+    #[error("{0:?}: a group has 1 to {MAX_STRATEGIES} strategies, such as process*4")]
+    Group(String),
+    /// Threads of the engine's process form no groups.
+    #[error(
+        "{0:?}: threads are in the engine's process, where all strategies of the level are; groups are for other levels"
+    )]
+    GroupedThreads(String),
 }
 
 impl IsolationLevels {
@@ -50,17 +66,26 @@ impl IsolationLevels {
 
     /// Creates the isolation of a run with these levels; with none or too many it is an error.
     pub fn new(levels: &[Isolation]) -> Result<Self, IsolationError> {
-        let (Some(first), len @ 1..=Self::MAX) = (levels.first(), levels.len()) else {
+        let levels: Vec<GroupedLevel> = levels.iter().map(|level| (*level, 1)).collect();
+        Self::with_groups(&levels)
+    }
+
+    /// Creates the isolation of a run with these levels and sizes of groups; with none or too many
+    /// levels it is an error.
+    pub fn with_groups(levels: &[GroupedLevel]) -> Result<Self, IsolationError> {
+        let (Some((first, size)), len @ 1..=Self::MAX) = (levels.first(), levels.len()) else {
             return Err(IsolationError::Count(levels.len()));
         };
-        let mut all = [*first; Self::MAX];
-        all[..len].copy_from_slice(levels);
-        Ok(Self { levels: all, len: len as u8 })
+        let mut all = Self { levels: [*first; Self::MAX], group_sizes: [*size; Self::MAX], len: len as u8 };
+        for (place, (level, size)) in levels.iter().enumerate() {
+            (all.levels[place], all.group_sizes[place]) = (*level, (*size).max(1));
+        }
+        Ok(all)
     }
 
     /// Creates the isolation of a run whose strategies all have the same level.
     pub const fn all(level: Isolation) -> Self {
-        Self { levels: [level; Self::MAX], len: 1 }
+        Self { levels: [level; Self::MAX], group_sizes: [1; Self::MAX], len: 1 }
     }
 
     /// Returns the levels in the order of their assignment.
@@ -76,6 +101,25 @@ impl IsolationLevels {
     /// Returns the place of a strategy's level among the levels.
     pub fn place_of(&self, strategy: StrategyIndex) -> usize {
         strategy.as_usize() % usize::from(self.len)
+    }
+
+    /// Returns the number of strategies that share a process with a strategy, itself included, in a
+    /// run with enough of them.
+    pub fn group_size_of(&self, strategy: StrategyIndex) -> u16 {
+        self.group_sizes[self.place_of(strategy)]
+    }
+
+    /// Returns `true` if some strategies share a process other than the engine's.
+    pub fn has_groups(&self) -> bool {
+        self.group_sizes[..usize::from(self.len)].iter().any(|size| *size > 1)
+    }
+
+    /// Returns the first of the strategies that share a process with a strategy; itself at a level
+    /// without groups.
+    pub fn first_of_group(&self, strategy: StrategyIndex) -> StrategyIndex {
+        let place = self.place_of(strategy);
+        let (turn, size) = (strategy.0 / u16::from(self.len), self.group_sizes[place]);
+        StrategyIndex(turn / size * size * u16::from(self.len) + place as u16)
     }
 
     /// Iterates over the levels in the order of their assignment, each with the number of places
@@ -111,8 +155,10 @@ impl IsolationLevels {
     pub fn rotated(mut self, steps: usize) -> Self {
         let len = usize::from(self.len);
         self.levels[..len].rotate_left(steps % len);
-        let first = self.levels[0];
+        self.group_sizes[..len].rotate_left(steps % len);
+        let (first, size) = (self.levels[0], self.group_sizes[0]);
         self.levels[len..].fill(first);
+        self.group_sizes[len..].fill(size);
         self
     }
 }
@@ -126,13 +172,24 @@ impl From<Isolation> for IsolationLevels {
 impl FromStr for IsolationLevels {
     type Err = IsolationError;
 
-    /// Reads levels with a plus sign or a comma between them.
+    /// Reads levels with a plus sign or a comma between them, each perhaps with the size of its
+    /// groups.
     fn from_str(text: &str) -> Result<Self, IsolationError> {
-        let level = |name: &str| {
-            let name = name.trim();
-            Isolation::from_name(name).ok_or_else(|| IsolationError::Unknown(name.into()))
-        };
-        Self::new(&text.split(['+', ',']).map(level).collect::<Result<Vec<_>, _>>()?)
+        Self::with_groups(&text.split(['+', ',']).map(read_level).collect::<Result<Vec<_>, _>>()?)
+    }
+}
+
+/// Reads a level, perhaps with the size of its groups: `process*4`.
+fn read_level(text: &str) -> Result<GroupedLevel, IsolationError> {
+    let text = text.trim();
+    let (name, size) = text.split_once('*').map_or((text, None), |(name, size)| (name, Some(size)));
+    let level = Isolation::from_name(name).ok_or_else(|| IsolationError::Unknown(name.into()))?;
+    let Some(size) = size else { return Ok((level, 1)) };
+    match size.parse::<u16>() {
+        Ok(1) => Ok((level, 1)),
+        Ok(_) if level == Isolation::Thread => Err(IsolationError::GroupedThreads(text.into())),
+        Ok(size @ 2..) if usize::from(size) <= MAX_STRATEGIES => Ok((level, size)),
+        _ => Err(IsolationError::Group(text.into())),
     }
 }
 
@@ -152,7 +209,11 @@ impl From<IsolationLevels> for String {
 
 impl fmt::Display for IsolationLevels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.as_slice().iter().map(|level| level.name()).collect();
+        let name = |(level, size): (&Isolation, &u16)| match size {
+            1 => level.name().to_owned(),
+            size => format!("{level}*{size}"),
+        };
+        let names: Vec<String> = self.as_slice().iter().zip(&self.group_sizes).map(name).collect();
         f.pad(&names.join("+"))
     }
 }
@@ -185,8 +246,36 @@ mod tests {
     }
 
     #[test]
+    fn groups_take_strategies_of_their_place_in_order() {
+        let firsts = |levels: &str, strategies: u16| -> Vec<u16> {
+            let levels: IsolationLevels = levels.parse().unwrap();
+            StrategyIndex::first(strategies).map(|strategy| levels.first_of_group(strategy).0).collect()
+        };
+        assert_eq!(firsts("process*4", 6), [0, 0, 0, 0, 4, 4]);
+        assert_eq!(firsts("process", 3), [0, 1, 2]);
+        assert_eq!(firsts("thread+process*2", 8), [0, 1, 2, 1, 4, 5, 6, 5]);
+        assert_eq!(firsts("process*2+sandbox*3", 9), [0, 1, 0, 1, 4, 1, 4, 7, 8]);
+        let levels: IsolationLevels = "thread+process*2".parse().unwrap();
+        assert_eq!([1, 2].map(|strategy| levels.group_size_of(StrategyIndex(strategy))), [2, 1]);
+        assert_eq!(levels.rotated(1).to_string(), "process*2+thread");
+        assert_eq!(levels.rotated(1).rotated(1), levels);
+        assert!(levels.has_groups() && !IsolationLevels::all(Isolation::Process).has_groups());
+        assert_eq!("process*1".parse::<IsolationLevels>().unwrap().to_string(), "process");
+        for (text, wanted) in [
+            ("thread*2", IsolationError::GroupedThreads("thread*2".into())),
+            ("process*0", IsolationError::Group("process*0".into())),
+            ("process*257", IsolationError::Group("process*257".into())),
+            ("process*", IsolationError::Group("process*".into())),
+            ("process**2", IsolationError::Group("process**2".into())),
+            ("cell*2", IsolationError::Unknown("cell".into())),
+        ] {
+            assert_eq!(text.parse::<IsolationLevels>(), Err(wanted));
+        }
+    }
+
+    #[test]
     fn levels_survive_saving() {
-        for text in ["process", "sandbox+thread+container"] {
+        for text in ["process", "sandbox+thread+container", "process*4", "thread+process*2+sandbox*256"] {
             let saved = serde_json::to_string(&text.parse::<IsolationLevels>().unwrap()).unwrap();
             assert_eq!(saved, format!("{text:?}"), "one level is saved as before");
             let read: IsolationLevels = serde_json::from_str(&saved).unwrap();

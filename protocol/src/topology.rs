@@ -228,13 +228,14 @@ impl RunSegment {
         )
     }
 
-    /// Returns the strategy whose process, except for the launcher, alone writes the segment.
+    /// Returns the strategy whose process, except for the launcher, alone writes the segment. In a
+    /// group others of its process could: they end with it.
     pub fn sole_strategy_writer(&self, plan: &Plan) -> Option<StrategyIndex> {
         let SegmentRights::Roles(rights) = &self.rights else { return None };
         let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write).map(|(role, _)| *role);
         let (Some(Role::Strategy(strategy)), None) = (writers.next(), writers.next()) else { return None };
         let process = &plan.processes[plan.process_of(Role::Strategy(strategy))?];
-        (plan.roles_of(process).count() == 1).then_some(strategy)
+        (!plan.strategies_of(process).is_empty()).then_some(strategy)
     }
 
     /// Returns `true` if a role that is not trusted can write the segment, such as a strategy.

@@ -62,7 +62,8 @@ settings! {
     "Layout" {
         /// Use this technique for the two contended hand-offs
         technique "NAME": Technique = Technique::default();
-        /// Separate strategies and engine at this level; several are assigned round-robin
+        /// Separate strategies and engine at this level; several are assigned round-robin, and
+        /// process*4 puts each four strategies of its level into one process, a group
         isolation "LEVELS": IsolationLevels = IsolationLevels::all(Isolation::Process);
         /// Give each role a thread, or the whole engine one
         threading "HOW": Choice<Threading> = Choice::Auto;
