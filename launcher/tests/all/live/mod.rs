@@ -14,6 +14,7 @@ mod exchange;
 mod faults;
 mod forged_headers;
 mod full_filesystems;
+mod groups;
 pub mod journal_recovery;
 mod languages;
 mod layouts;
