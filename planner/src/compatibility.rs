@@ -154,7 +154,7 @@ fn check_crossover(Resolved { settings, plan, input, .. }: &Resolved) -> Result<
 /// Returns an error for settings that the plan cannot fulfil.
 pub(super) fn check(resolved: &Resolved) -> Result<(), UsageError> {
     let Resolved { settings, plan, input, .. } = resolved;
-    plan.isolation.distinct().try_for_each(|level| check_reach(plan.technique, level))?;
+    plan.isolation.distinct().try_for_each(|level| check_reach(plan.technique, level.kind()))?;
     if plan.placement != Placement::Engine && plan.isolation.is_only(Isolation::Thread) {
         return usage(format!(
             "--process {} with --isolation thread: there all roles are threads of one process.\n\

@@ -2,7 +2,9 @@
 
 use crate::config::{ByStrategy, Settings, StrategySetting, UsageError};
 use protocol::index::StrategyIndex;
-use protocol::plan::{Isolation, Plan, ResourceLimit, StrategyResources, StrategyUser, Technique};
+use protocol::plan::{
+    Isolation, Plan, ResourceLimit, Speculation, StrategyResources, StrategyUser, Technique,
+};
 use shm::ring::{LinkSpec, SegmentPlace};
 
 /// Returns the resources of each strategy; none if nothing is asked for. What enforces a limit, and
@@ -55,6 +57,13 @@ pub(super) fn check(settings: &Settings, plan: &Plan) -> Result<(), UsageError> 
              Use --isolation process, or leave --core-dumps out",
             plan.isolation
         )));
+    }
+    if plan.trading().speculation == Speculation::Closed && plan.isolation.is_only(Isolation::Thread) {
+        return Err(UsageError(
+            "--speculation closed with --isolation thread: the kernel separates processes, and all strategies are in the engine's.\n\
+             Use --isolation process, container or sandbox, or leave --speculation out"
+                .into(),
+        ));
     }
     Ok(())
 }
@@ -164,6 +173,8 @@ mod tests {
             ("strategies=2 files=strategy-2=64", "--files strategy-2: the run has strategies 0 to 1"),
             ("technique=pipe user=nobody", "--user with --technique pipe"),
             ("isolation=sandbox core_dumps=on", "--core-dumps with --isolation sandbox"),
+            ("isolation=thread speculation=closed", "--speculation closed with --isolation thread"),
+            ("isolation=thread+thread speculation=closed", "leave --speculation out"),
             (
                 "isolation=process*2 strategies=3 memory=strategy-1=1GiB",
                 "strategy-0 has no limit and no user and strategy-1 has memory 1GiB (rlimit), and they share a process",

@@ -9,7 +9,8 @@ use crate::host::Machine;
 use comfy_table::{ContentArrangement, Table};
 use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{
-    Binary, ExchangePlacement, Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading, Trading,
+    Binary, ExchangePlacement, Isolation, OnDeath, Placement, Plan, Role, Speculation, ThreadPlan, Threading,
+    Trading,
 };
 use record::cpu_list;
 use record::fitness;
@@ -98,7 +99,7 @@ fn machine_line(machine: &Machine) -> String {
 
 fn run_line(plan: &Plan) -> String {
     let isolation = match plan.isolation.only() {
-        Some(Isolation::Thread) => "one process, a thread each".into(),
+        Some(level) if level == Isolation::Thread => "one process, a thread each".into(),
         _ => format!("isolation {}, {}", plan.isolation, counted(plan.processes.len() as u64, "process")),
     };
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
@@ -252,6 +253,14 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
         ));
     }
     notes.extend(note_on_groups(plan));
+    if plan.trading().speculation == Speculation::Closed {
+        let rest =
+            if plan.isolation.has(Isolation::Thread) { "; those of level thread are not closed" } else { "" };
+        notes.push(format!(
+            "The speculation of strategies' processes over indirect branches is closed: the kernel issues a barrier at each switch \
+             to and from them, where they share a core{rest}."
+        ));
+    }
     notes.extend(fitness::shared_cores_note(plan).map(|note| format!("{note}.")));
     notes.extend(super::priority::note(plan));
     notes.extend(faults::notes(plan, resolved));
@@ -384,6 +393,12 @@ mod tests {
         let excluded = "The engine is not, and the run ends with it: ";
         for (words, shows, text) in [
             ("venue=book", false, "delay"),
+            (
+                "strategies=2 isolation=thread+process speculation=closed",
+                true,
+                "those of level thread are not closed",
+            ),
+            ("strategies=2 isolation=process speculation=open", false, "is closed"),
             ("venue=book,delay", true, "delay uniform:5ms..500ms"),
             ("strategies=5 isolation=process*2", true, "isolation process*2, 4 processes"),
             (

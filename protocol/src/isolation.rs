@@ -5,6 +5,7 @@ use crate::wire::MAX_STRATEGIES;
 use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use system::named_enum;
 use thiserror::Error;
 
@@ -22,9 +23,106 @@ named_enum! {
     }
 }
 
+/// A level of strategies, with the number of them that share a process: `process`, or `process*4`
+/// for groups of four.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct IsolationLevel {
+    /// The place among all kinds, for the order of tables.
+    place: u8,
+    /// Strategies of a process; 1 without groups.
+    group_size: u16,
+}
+
+impl IsolationLevel {
+    /// Creates a level without groups.
+    pub const fn alone(kind: Isolation) -> Self {
+        Self { place: kind as u8, group_size: 1 }
+    }
+
+    /// Creates a level at which `group_size` strategies share a process; fewer than two: none do.
+    pub fn grouped(kind: Isolation, group_size: u16) -> Self {
+        Self { group_size: group_size.max(1), ..Self::alone(kind) }
+    }
+
+    /// Returns what separates the processes of the level from the engine.
+    pub fn kind(self) -> Isolation {
+        Isolation::ALL[usize::from(self.place)]
+    }
+
+    /// Returns how many strategies share a process.
+    pub const fn group_size(self) -> u16 {
+        self.group_size
+    }
+
+    /// Returns the level with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        name.parse().ok()
+    }
+}
+
+impl From<Isolation> for IsolationLevel {
+    fn from(kind: Isolation) -> Self {
+        Self::alone(kind)
+    }
+}
+
+impl PartialEq<Isolation> for IsolationLevel {
+    /// Returns `true` for the level of this kind without groups.
+    fn eq(&self, kind: &Isolation) -> bool {
+        *self == Self::alone(*kind)
+    }
+}
+
+impl FromStr for IsolationLevel {
+    type Err = IsolationError;
+
+    /// Reads a level, perhaps with the size of its groups.
+    fn from_str(text: &str) -> Result<Self, IsolationError> {
+        let text = text.trim();
+        let (name, size) = text.split_once('*').map_or((text, None), |(name, size)| (name, Some(size)));
+        let kind = Isolation::from_name(name).ok_or_else(|| IsolationError::Unknown(name.into()))?;
+        let Some(size) = size else { return Ok(Self::alone(kind)) };
+        match size.parse::<u16>() {
+            Ok(1) => Ok(Self::alone(kind)),
+            Ok(_) if kind == Isolation::Thread => Err(IsolationError::GroupedThreads(text.into())),
+            Ok(size @ 2..) if usize::from(size) <= MAX_STRATEGIES => Ok(Self::grouped(kind, size)),
+            _ => Err(IsolationError::Group(text.into())),
+        }
+    }
+}
+
+impl TryFrom<String> for IsolationLevel {
+    type Error = IsolationError;
+
+    fn try_from(text: String) -> Result<Self, IsolationError> {
+        text.parse()
+    }
+}
+
+impl From<IsolationLevel> for String {
+    fn from(level: IsolationLevel) -> Self {
+        level.to_string()
+    }
+}
+
+impl fmt::Display for IsolationLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.group_size {
+            1 => f.pad(self.kind().name()),
+            size => f.pad(&format!("{}*{size}", self.kind())),
+        }
+    }
+}
+
+impl fmt::Debug for IsolationLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// The isolation of a run's strategies: one level or several, assigned in turn. Written with a plus
-/// sign between levels: `thread+process`. A number behind an asterisk makes groups: at `process*4`
-/// four strategies share a process.
+/// sign between levels: `thread+process`.
 ///
 /// Strategy `i` has level `i` modulo their number. Several levels in one run compare levels under
 /// the same engine, clock and second. The strategies of one place among the levels form its groups,
@@ -32,14 +130,9 @@ named_enum! {
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct IsolationLevels {
-    levels: [Isolation; Self::MAX],
-    /// Strategies of a process of each level; 1 without groups.
-    group_sizes: [u16; Self::MAX],
+    levels: [IsolationLevel; Self::MAX],
     len: u8,
 }
-
-/// A level with the number of strategies that share one of its processes.
-pub type GroupedLevel = (Isolation, u16);
 
 /// The error that a text does not name isolation levels.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -65,36 +158,32 @@ impl IsolationLevels {
     pub const MAX: usize = 8;
 
     /// Creates the isolation of a run with these levels; with none or too many it is an error.
-    pub fn new(levels: &[Isolation]) -> Result<Self, IsolationError> {
-        let levels: Vec<GroupedLevel> = levels.iter().map(|level| (*level, 1)).collect();
-        Self::with_groups(&levels)
-    }
-
-    /// Creates the isolation of a run with these levels and sizes of groups; with none or too many
-    /// levels it is an error.
-    pub fn with_groups(levels: &[GroupedLevel]) -> Result<Self, IsolationError> {
-        let (Some((first, size)), len @ 1..=Self::MAX) = (levels.first(), levels.len()) else {
+    pub fn new<L: Into<IsolationLevel> + Copy>(levels: &[L]) -> Result<Self, IsolationError> {
+        let (Some(first), len @ 1..=Self::MAX) = (levels.first(), levels.len()) else {
             return Err(IsolationError::Count(levels.len()));
         };
-        let mut all = Self { levels: [*first; Self::MAX], group_sizes: [*size; Self::MAX], len: len as u8 };
-        for (place, (level, size)) in levels.iter().enumerate() {
-            (all.levels[place], all.group_sizes[place]) = (*level, (*size).max(1));
-        }
-        Ok(all)
+        let mut all = [(*first).into(); Self::MAX];
+        all.iter_mut().zip(levels).for_each(|(place, level)| *place = (*level).into());
+        Ok(Self { levels: all, len: len as u8 })
     }
 
-    /// Creates the isolation of a run whose strategies all have the same level.
-    pub const fn all(level: Isolation) -> Self {
-        Self { levels: [level; Self::MAX], group_sizes: [1; Self::MAX], len: 1 }
+    /// Creates the isolation of a run whose strategies all have the same level, without groups.
+    pub const fn all(kind: Isolation) -> Self {
+        Self { levels: [IsolationLevel::alone(kind); Self::MAX], len: 1 }
     }
 
     /// Returns the levels in the order of their assignment.
-    pub fn as_slice(&self) -> &[Isolation] {
+    pub fn as_slice(&self) -> &[IsolationLevel] {
         &self.levels[..usize::from(self.len)]
     }
 
-    /// Returns the level of a strategy.
+    /// Returns what separates a strategy from the engine.
     pub fn of(&self, strategy: StrategyIndex) -> Isolation {
+        self.level_of(strategy).kind()
+    }
+
+    /// Returns the level of a strategy.
+    pub fn level_of(&self, strategy: StrategyIndex) -> IsolationLevel {
         self.levels[self.place_of(strategy)]
     }
 
@@ -103,50 +192,45 @@ impl IsolationLevels {
         strategy.as_usize() % usize::from(self.len)
     }
 
-    /// Returns the number of strategies that share a process with a strategy, itself included, in a
-    /// run with enough of them.
-    pub fn group_size_of(&self, strategy: StrategyIndex) -> u16 {
-        self.group_sizes[self.place_of(strategy)]
-    }
-
     /// Returns `true` if some strategies share a process other than the engine's.
     pub fn has_groups(&self) -> bool {
-        self.group_sizes[..usize::from(self.len)].iter().any(|size| *size > 1)
+        self.as_slice().iter().any(|level| level.group_size > 1)
     }
 
     /// Returns the first of the strategies that share a process with a strategy; itself at a level
     /// without groups.
     pub fn first_of_group(&self, strategy: StrategyIndex) -> StrategyIndex {
-        let place = self.place_of(strategy);
-        let (turn, size) = (strategy.0 / u16::from(self.len), self.group_sizes[place]);
-        StrategyIndex(turn / size * size * u16::from(self.len) + place as u16)
+        let (turn, size) = (strategy.0 / u16::from(self.len), self.level_of(strategy).group_size);
+        StrategyIndex(turn / size * size * u16::from(self.len) + self.place_of(strategy) as u16)
     }
 
     /// Iterates over the levels in the order of their assignment, each with the number of places
     /// before it that have the same level.
-    pub fn places(&self) -> impl Iterator<Item = (Isolation, usize)> + '_ {
+    pub fn places(&self) -> impl Iterator<Item = (IsolationLevel, usize)> + '_ {
         let before = |place: usize, level| self.levels[..place].iter().filter(|own| **own == level).count();
         self.as_slice().iter().enumerate().map(move |(place, level)| (*level, before(place, *level)))
     }
 
-    /// Returns `true` if some strategies have this level, in a run with enough strategies.
-    pub fn has(&self, level: Isolation) -> bool {
-        self.as_slice().contains(&level)
+    /// Returns `true` if some strategies have a level of this kind, in a run with enough
+    /// strategies.
+    pub fn has(&self, kind: Isolation) -> bool {
+        self.as_slice().iter().any(|level| level.kind() == kind)
     }
 
-    /// Returns `true` if all strategies have this level.
-    pub fn is_only(&self, level: Isolation) -> bool {
-        self.as_slice().iter().all(|other| *other == level)
+    /// Returns `true` if all strategies have a level of this kind.
+    pub fn is_only(&self, kind: Isolation) -> bool {
+        self.as_slice().iter().all(|level| level.kind() == kind)
     }
 
     /// Returns the level that all strategies have; `None` if they differ.
-    pub fn only(&self) -> Option<Isolation> {
-        self.is_only(self.levels[0]).then_some(self.levels[0])
+    pub fn only(&self) -> Option<IsolationLevel> {
+        let first = self.levels[0];
+        self.as_slice().iter().all(|level| *level == first).then_some(first)
     }
 
-    /// Returns the different levels, in the order of [`Isolation::ALL`].
-    pub fn distinct(&self) -> impl Iterator<Item = Isolation> + '_ {
-        Isolation::ALL.iter().copied().filter(|level| self.has(*level))
+    /// Returns the different levels, in the order of [`Isolation::ALL`], and smaller groups first.
+    pub fn distinct(&self) -> impl Iterator<Item = IsolationLevel> + use<> {
+        self.as_slice().iter().copied().collect::<BTreeSet<_>>().into_iter()
     }
 
     /// Returns the same levels, `steps` strategies later: strategy 0 gets the level of strategy
@@ -155,41 +239,30 @@ impl IsolationLevels {
     pub fn rotated(mut self, steps: usize) -> Self {
         let len = usize::from(self.len);
         self.levels[..len].rotate_left(steps % len);
-        self.group_sizes[..len].rotate_left(steps % len);
-        let (first, size) = (self.levels[0], self.group_sizes[0]);
+        let first = self.levels[0];
         self.levels[len..].fill(first);
-        self.group_sizes[len..].fill(size);
         self
     }
 }
 
 impl From<Isolation> for IsolationLevels {
-    fn from(level: Isolation) -> Self {
-        Self::all(level)
+    fn from(kind: Isolation) -> Self {
+        Self::all(kind)
+    }
+}
+
+impl From<IsolationLevel> for IsolationLevels {
+    fn from(level: IsolationLevel) -> Self {
+        Self { levels: [level; Self::MAX], len: 1 }
     }
 }
 
 impl FromStr for IsolationLevels {
     type Err = IsolationError;
 
-    /// Reads levels with a plus sign or a comma between them, each perhaps with the size of its
-    /// groups.
+    /// Reads levels with a plus sign or a comma between them.
     fn from_str(text: &str) -> Result<Self, IsolationError> {
-        Self::with_groups(&text.split(['+', ',']).map(read_level).collect::<Result<Vec<_>, _>>()?)
-    }
-}
-
-/// Reads a level, perhaps with the size of its groups: `process*4`.
-fn read_level(text: &str) -> Result<GroupedLevel, IsolationError> {
-    let text = text.trim();
-    let (name, size) = text.split_once('*').map_or((text, None), |(name, size)| (name, Some(size)));
-    let level = Isolation::from_name(name).ok_or_else(|| IsolationError::Unknown(name.into()))?;
-    let Some(size) = size else { return Ok((level, 1)) };
-    match size.parse::<u16>() {
-        Ok(1) => Ok((level, 1)),
-        Ok(_) if level == Isolation::Thread => Err(IsolationError::GroupedThreads(text.into())),
-        Ok(size @ 2..) if usize::from(size) <= MAX_STRATEGIES => Ok((level, size)),
-        _ => Err(IsolationError::Group(text.into())),
+        Self::new(&text.split(['+', ',']).map(str::parse).collect::<Result<Vec<IsolationLevel>, _>>()?)
     }
 }
 
@@ -209,11 +282,7 @@ impl From<IsolationLevels> for String {
 
 impl fmt::Display for IsolationLevels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |(level, size): (&Isolation, &u16)| match size {
-            1 => level.name().to_owned(),
-            size => format!("{level}*{size}"),
-        };
-        let names: Vec<String> = self.as_slice().iter().zip(&self.group_sizes).map(name).collect();
+        let names: Vec<String> = self.as_slice().iter().map(IsolationLevel::to_string).collect();
         f.pad(&names.join("+"))
     }
 }
@@ -238,11 +307,19 @@ mod tests {
         assert_eq!(levels.rotated(1), "process,thread".parse().unwrap());
         assert_eq!(levels.rotated(2), levels);
         let doubled: IsolationLevels = "thread+process+thread".parse().unwrap();
-        let places: Vec<_> = doubled.places().map(|(level, before)| (level.name(), before)).collect();
+        let places: Vec<_> = doubled.places().map(|(level, before)| (level.kind().name(), before)).collect();
         assert_eq!(places, [("thread", 0), ("process", 0), ("thread", 1)]);
         assert_eq!((levels.only(), levels.has(Isolation::Sandbox)), (None, false));
         let same: IsolationLevels = "container+container".parse().unwrap();
-        assert_eq!(same.only(), Some(Isolation::Container));
+        assert_eq!(same.only(), Some(Isolation::Container.into()));
+        let sizes: IsolationLevels = "process*2+process".parse().unwrap();
+        assert_eq!(sizes.only(), None, "groups are another level");
+        assert_eq!(sizes.places().map(|(_, before)| before).collect::<Vec<_>>(), [0, 0]);
+        assert_eq!(
+            sizes.distinct().map(|level| level.to_string()).collect::<Vec<_>>(),
+            ["process", "process*2"]
+        );
+        assert!(sizes.is_only(Isolation::Process) && sizes.as_slice()[1] == Isolation::Process);
     }
 
     #[test]
@@ -256,7 +333,7 @@ mod tests {
         assert_eq!(firsts("thread+process*2", 8), [0, 1, 2, 1, 4, 5, 6, 5]);
         assert_eq!(firsts("process*2+sandbox*3", 9), [0, 1, 0, 1, 4, 1, 4, 7, 8]);
         let levels: IsolationLevels = "thread+process*2".parse().unwrap();
-        assert_eq!([1, 2].map(|strategy| levels.group_size_of(StrategyIndex(strategy))), [2, 1]);
+        assert_eq!([1, 2].map(|strategy| levels.level_of(StrategyIndex(strategy)).group_size()), [2, 1]);
         assert_eq!(levels.rotated(1).to_string(), "process*2+thread");
         assert_eq!(levels.rotated(1).rotated(1), levels);
         assert!(levels.has_groups() && !IsolationLevels::all(Isolation::Process).has_groups());

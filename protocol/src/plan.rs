@@ -7,14 +7,14 @@ mod version;
 
 use crate::gaps::MAX_SLEEPS;
 use crate::index::{GatewayIndex, StrategyIndex, VenueIndex};
-pub use crate::isolation::{Isolation, IsolationError, IsolationLevels};
+pub use crate::isolation::{Isolation, IsolationError, IsolationLevel, IsolationLevels};
 use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 pub use crate::workload::{
     Binary, BoardWork, EndWaiting, EventCost, ExchangePlacement, Journaling, LimitKeeper, MemorySettings,
-    OrderSequence, Pacing, QueueWork, ReaderWaiting, ResourceLimit, StrategyResources, StrategyUser, Trading,
-    Workload, thousandths,
+    OrderSequence, Pacing, QueueWork, ReaderWaiting, ResourceLimit, Speculation, StrategyResources,
+    StrategyUser, Trading, Workload, thousandths,
 };
 use core::fmt;
 pub use fault::FaultKind;

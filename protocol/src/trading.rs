@@ -249,7 +249,7 @@ impl Plan {
     /// Returns `true` at a level with groups. A spare strategy has a process of its own: it is
     /// started alone.
     fn can_be_in_group(&self, strategy: StrategyIndex) -> bool {
-        self.isolation.group_size_of(strategy) > 1 && !self.trading().is_spare(strategy)
+        self.isolation.level_of(strategy).group_size() > 1 && !self.trading().is_spare(strategy)
     }
 
     /// Checks the requirements of a trading plan beyond a consistent topology.

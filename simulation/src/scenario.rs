@@ -15,8 +15,8 @@ use protocol::faults::Draws;
 use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::kill::Scope;
 use protocol::plan::{
-    Fault, FaultKind, FaultTarget, FaultTime, Idle, Isolation, IsolationLevels, OnDeath, Plan, Role,
-    Technique, Threading,
+    Fault, FaultKind, FaultTarget, FaultTime, Idle, Isolation, IsolationLevel, IsolationLevels, OnDeath,
+    Plan, Role, Technique, Threading,
 };
 use record::machine::Machine;
 use record::units::{Count, Nanos};
@@ -408,11 +408,11 @@ fn draw_kind(
 fn draw_groups(draws: &mut Draws, level: Isolation) -> IsolationLevels {
     let size = 2 + draws.below(2) as u16;
     let levels = match draws.below(6) {
-        0 => vec![(level, size)],
-        1 => vec![(level, size), (level, 1)],
-        _ => vec![(level, 1)],
+        0 => vec![IsolationLevel::grouped(level, size)],
+        1 => vec![IsolationLevel::grouped(level, size), level.into()],
+        _ => vec![level.into()],
     };
-    IsolationLevels::with_groups(&levels).unwrap_or(level.into())
+    IsolationLevels::new(&levels).unwrap_or(level.into())
 }
 
 /// Returns these strategies and those that share a process with one of them.

@@ -169,6 +169,7 @@ impl Named for Technique {
 named_values!(
     protocol::plan::Binary,
     protocol::plan::ReaderWaiting,
+    protocol::plan::Speculation,
     Isolation,
     Threading,
     Placement,

@@ -37,6 +37,7 @@ mod runs;
 mod sandboxed;
 mod sleeps;
 mod slow_disk;
+mod speculation;
 mod stalls;
 mod standbys;
 mod stolen_waits;
