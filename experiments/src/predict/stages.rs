@@ -7,7 +7,7 @@ use analysis::experiment::predict::{CorePrediction, EXTRAPOLATED, SharedCoreMode
 use analysis::experiment::{Asked, Axis, Experiment, Kind, MeasuredCell, PredictPart, Row, Setting};
 use anyhow::{Context, Result, anyhow};
 use planner::config::{Choice, DelayRange, Settings, UsageError};
-use protocol::plan::{Idle, Isolation, IsolationLevels, Technique};
+use protocol::plan::{Idle, Isolation, IsolationLevel, IsolationLevels, Technique};
 use record::numbers::{duration, plain};
 use record::units::{Bytes, Count, Nanos};
 use shm::random::SplitMix64;
@@ -37,7 +37,7 @@ const REPEATS: u32 = 3;
 const DELAY: DelayRange = DelayRange { min_ns: 1_000_000, max_ns: 20_000_000 };
 
 /// Plans the first run, which says how much a core carries, about.
-pub(super) fn plan_pilot(record: &mut Experiment, level: Isolation, set: Bytes) -> Result<()> {
+pub(super) fn plan_pilot(record: &mut Experiment, level: IsolationLevel, set: Bytes) -> Result<()> {
     let base = Settings {
         technique: Some(Technique::default()),
         isolation: Some(levels(level, 2)?),
@@ -55,12 +55,12 @@ pub(super) fn plan_pilot(record: &mut Experiment, level: Isolation, set: Bytes) 
 }
 
 /// Plans runs of threads and of a level, alternated: the asked strategies spin on a core each.
-pub(super) fn plan_core_each(record: &mut Experiment, level: Isolation, set: Bytes) -> Result<()> {
+pub(super) fn plan_core_each(record: &mut Experiment, level: IsolationLevel, set: Bytes) -> Result<()> {
     let asked = Asked::of_experiment(record).context("nothing is asked")?;
-    let plan = |isolation: Isolation| -> Result<Setting> {
+    let plan = |isolation: IsolationLevel| -> Result<Setting> {
         let base = Settings {
             technique: Some(Technique::default()),
-            isolation: Some(IsolationLevels::all(isolation)),
+            isolation: Some(isolation.into()),
             idle: Some(Choice::Fixed(Idle::Spin)),
             delay: Some(DELAY),
             working_set: Some(set),
@@ -72,7 +72,7 @@ pub(super) fn plan_core_each(record: &mut Experiment, level: Isolation, set: Byt
         setting.values.insert(Axis::Isolation, isolation.to_string());
         Ok(setting)
     };
-    let settings = [plan(Isolation::Thread)?, plan(level)?];
+    let settings = [plan(Isolation::Thread.into())?, plan(level)?];
     record.repeats = REPEATS;
     record.asked_repeats = REPEATS;
     record.plan_rows(&settings);
@@ -101,8 +101,8 @@ fn check_ceiling(asked: &Asked, [thread, _]: &[CorePrediction; 2]) -> Result<()>
 }
 
 /// Returns levels with several groups of threads, and one other level.
-fn levels(level: Isolation, threads: usize) -> Result<IsolationLevels> {
-    let all = [vec![Isolation::Thread; threads], vec![level]].concat();
+fn levels(level: IsolationLevel, threads: usize) -> Result<IsolationLevels> {
+    let all = [vec![Isolation::Thread.into(); threads], vec![level]].concat();
     IsolationLevels::new(&all).map_err(anyhow::Error::from)
 }
 
@@ -260,7 +260,7 @@ fn predict(
 fn nearest(record: &Experiment, asked: &Asked) -> Result<(Setting, Asked)> {
     let base = base_of(record)?;
     let level = base.isolation.and_then(|levels| levels.distinct().find(|level| *level != Isolation::Thread));
-    let level = level.unwrap_or(Isolation::Process);
+    let level = level.unwrap_or(Isolation::Process.into());
     let cores = asked.cores.min(asked.strategies).max(1);
     let each = Asked {
         strategies: asked.strategies.div_ceil(cores),

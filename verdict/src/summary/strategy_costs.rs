@@ -5,7 +5,7 @@ use super::IncidentSummary;
 use super::threads::ThreadSummary;
 use protocol::index::StrategyIndex;
 use protocol::labels::{Counter, StrategyCounter};
-use protocol::plan::{Isolation, Role};
+use protocol::plan::{IsolationLevel, Role};
 use record::run::{ProcessUsage, RunRecord};
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StrategyCosts {
     /// The isolation level.
-    pub isolation: Isolation,
+    pub isolation: IsolationLevel,
     /// Number of strategies of the level.
     pub strategies: u64,
     /// CPU seconds of their threads for a million of their orders; null if none returned.
@@ -115,7 +115,7 @@ fn idle_cpu(threads: &[&ThreadSummary]) -> Option<f64> {
 }
 
 impl LevelParts<'_> {
-    fn costs(&self, isolation: Isolation, incidents: &[IncidentSummary]) -> StrategyCosts {
+    fn costs(&self, isolation: IsolationLevel, incidents: &[IncidentSummary]) -> StrategyCosts {
         let Self { strategies, threads, usages, misses } = self;
         let returned: u64 = threads.iter().map(|thread| counter(thread, StrategyCounter::Returned)).sum();
         let cpu_ns: u64 = threads.iter().map(|thread| thread.cpu_ns).fold(0, u64::saturating_add);
@@ -165,10 +165,10 @@ pub(super) fn summarize(
     incidents: &[IncidentSummary],
 ) -> Vec<StrategyCosts> {
     let plan = &record.plan;
-    let mut parts: Vec<(Isolation, LevelParts<'_>)> =
-        Isolation::ALL.iter().map(|level| (*level, LevelParts::default())).collect();
+    let mut parts: Vec<(IsolationLevel, LevelParts<'_>)> =
+        plan.isolation.distinct().map(|level| (level, LevelParts::default())).collect();
     for strategy in StrategyIndex::first(plan.trading().strategies) {
-        let level = plan.isolation.of(strategy);
+        let level = plan.isolation.level_of(strategy);
         let Some((_, part)) = parts.iter_mut().find(|(other, _)| *other == level) else { continue };
         part.strategies.push(strategy);
         let role = Role::Strategy(strategy);
@@ -194,7 +194,7 @@ pub(super) fn summarize(
 mod tests {
     use super::*;
     use crate::summary::threads::AgentSummary;
-    use protocol::plan::{IsolationLevels, Plan, ProcessPlan, Trading};
+    use protocol::plan::{Isolation, IsolationLevels, Plan, ProcessPlan, Trading};
     use record::kernel::StrategyMisses;
     use record::run::{ProcessExit, RunOutcome};
 
@@ -247,7 +247,7 @@ mod tests {
             ..IncidentSummary::default()
         };
         let [found] = &summarize(&record, &threads, &[restarted])[..] else { panic!("one level") };
-        assert_eq!((found.isolation, found.strategies), (Isolation::Process, 2));
+        assert!(found.isolation == Isolation::Process && found.strategies == 2, "{found:?}");
         assert_eq!(found.cpu_s_per_million, Some(750.0));
         // 0.25 s and nothing of 0.75 s each.
         assert_eq!(found.idle_cpu, Some(0.25 / 1.5));

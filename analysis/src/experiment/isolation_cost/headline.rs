@@ -223,7 +223,7 @@ pub(super) fn stamps_notes(isolation_costs: &IsolationCosts) -> Vec<String> {
     let Some(technique) = headline_technique(isolation_costs) else { return Vec::new() };
     let with_end_stamps = |isolation: Isolation| {
         let is_it = move |row: &&IsolationCostRow| {
-            (row.isolation, row.technique, row.variant.as_str()) == (isolation, technique, STAMPS_AT_ENDS)
+            row.isolation == isolation && (row.technique, row.variant.as_str()) == (technique, STAMPS_AT_ENDS)
         };
         isolation_costs.rows.iter().filter(is_it)
     };

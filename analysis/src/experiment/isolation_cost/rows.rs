@@ -9,7 +9,7 @@ use crate::experiment::axis::CostRole;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::{Axis, AxisRecord, Endpoint};
 use crate::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
-use protocol::plan::{Isolation, Technique};
+use protocol::plan::{Isolation, IsolationLevel, Technique};
 use verdict::summary::{Measure, StrategyCosts};
 
 /// Builds a row for each isolation level and technique from the runs of an experiment, and the
@@ -26,7 +26,7 @@ pub(super) fn rows(record: &ExperimentRuns) -> Result<(Vec<IsolationCostRow>, Ve
     let of_point = |point| RowRuns::from_point(record, point);
     let mut measured: Vec<RowRuns> = record.points.iter().filter_map(of_point).collect();
     let rank = |measured: &RowRuns| {
-        let level = Isolation::ALL.iter().position(|other| *other == measured.isolation);
+        let level = measured.isolation;
         let technique = Technique::all().iter().position(|other| *other == measured.technique);
         let is_aa_test = measured.is_aa_test;
         let places: Vec<Option<usize>> = measured.conditions.iter().map(|value| value.place).collect();
@@ -62,7 +62,7 @@ impl core::fmt::Display for ConditionValue {
 }
 
 struct RowRuns {
-    isolation: Isolation,
+    isolation: IsolationLevel,
     technique: Technique,
     /// The settings that set the row apart: `stamps ends`.
     setting: String,
@@ -113,7 +113,7 @@ impl RowRuns {
         };
         // The planner made every setting concrete, so each point has both.
         Some(Self {
-            isolation: Isolation::from_name(point.value(Axis::Isolation)?)?,
+            isolation: IsolationLevel::from_name(point.value(Axis::Isolation)?)?,
             technique: Technique::from_name(point.value(Axis::Technique)?)?,
             setting: Axis::ALL.iter().filter_map(variant).collect::<Vec<_>>().join(", "),
             is_aa_test: point.is_aa_test,
@@ -143,7 +143,7 @@ fn same_condition<'a>(
 /// Returns the threads of a technique with which a row is compared: with the same settings, if
 /// there are.
 fn threads_with<'a>(of: &RowRuns, all: &[&'a RowRuns], technique: Technique) -> Option<&'a RowRuns> {
-    let threads = Reference { isolation: Isolation::Thread, technique };
+    let threads = Reference { isolation: Isolation::Thread.into(), technique };
     let with = |setting| same_condition(of, all.iter().copied(), &threads, setting);
     with(&of.setting).or_else(|| with(""))
 }
@@ -247,7 +247,7 @@ fn level_technique(of: &RowRuns, all: &[&RowRuns]) -> Option<Technique> {
 }
 
 /// Returns the medians of what a strategy of a level cost in each run.
-fn strategy_costs(isolation: Isolation, runs: &[&RunOutline]) -> Option<StrategyCosts> {
+fn strategy_costs(isolation: IsolationLevel, runs: &[&RunOutline]) -> Option<StrategyCosts> {
     let of_level = |run: &&RunOutline| run.costs.iter().find(|costs| costs.isolation == isolation).copied();
     StrategyCosts::combine(&runs.iter().filter_map(of_level).collect::<Vec<_>>(), median)
 }
@@ -292,12 +292,13 @@ fn assign_placements(rows: &mut [RowRuns]) -> Vec<f64> {
 /// The crate on the heap for its port; else the same technique under threads; none for what is a
 /// reference itself.
 fn reference(
-    isolation: Isolation,
+    isolation: IsolationLevel,
     technique: Technique,
     is_measured: impl Fn(&Reference) -> bool,
 ) -> Option<Reference> {
     let candidates = [technique.reference(), Some(technique)].into_iter().flatten();
-    let mut references = candidates.map(|technique| Reference { isolation: Isolation::Thread, technique });
+    let mut references =
+        candidates.map(|technique| Reference { isolation: Isolation::Thread.into(), technique });
     references.find(is_measured).filter(|found| (found.isolation, found.technique) != (isolation, technique))
 }
 
@@ -327,7 +328,7 @@ mod tests {
         let (plain, end_stamped) =
             (row(&all[0], &all, &[], &Endpoint::default()), row(&all[1], &all, &[], &Endpoint::default()));
         assert_eq!(plain.reference, None, "threads were not measured");
-        let own = Reference { isolation: Isolation::Process, technique: Technique::default() };
+        let own = Reference { isolation: Isolation::Process.into(), technique: Technique::default() };
         assert_eq!((end_stamped.reference, end_stamped.variant.as_str()), (Some(own), "stamps ends"));
         let ratio = end_stamped.differences[0].difference.unwrap().ratio.value;
         assert!((ratio - 250.0 / 300.0).abs() < 1e-9, "{ratio}");
