@@ -378,7 +378,7 @@ mod tests {
         let line =
             || compare_figure(&pair_runs(&side(300.0), &side(330.0)), Measure::RtVenue, Percentile::P50);
         IsolationCostRow {
-            isolation,
+            isolation: isolation.into(),
             variant: String::new(),
             p50_ns: Some(300.0),
             adds: adds

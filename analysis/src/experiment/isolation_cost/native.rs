@@ -30,8 +30,8 @@ mod tests {
         assert_eq!(all.len(), ARMS.len());
         assert!(all.iter().all(|technique| !technique.crosses_processes()));
         let first = |isolation, technique| messages_of(isolation, technique);
-        assert_eq!(first(Isolation::Thread, all[0]), Some("by value"));
-        assert_eq!(first(Isolation::Process, all[0]), None);
-        assert_eq!(first(Isolation::Thread, Technique::default()), None);
+        assert_eq!(first(Isolation::Thread.into(), all[0]), Some("by value"));
+        assert_eq!(first(Isolation::Process.into(), all[0]), None);
+        assert_eq!(first(Isolation::Thread.into(), Technique::default()), None);
     }
 }

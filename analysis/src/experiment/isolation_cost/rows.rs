@@ -309,7 +309,7 @@ mod tests {
 
     pub(super) fn measured(isolation: Isolation, variant: &str, runs: Vec<RunOutline>) -> RowRuns {
         RowRuns {
-            isolation,
+            isolation: isolation.into(),
             technique: Technique::default(),
             setting: variant.into(),
             is_aa_test: false,
@@ -373,12 +373,12 @@ mod tests {
             restart_ns: None,
         };
         let run = |private: f64| RunOutline {
-            costs: vec![costs(Isolation::Thread, 1.0), costs(Isolation::Process, private)],
+            costs: vec![costs(Isolation::Thread.into(), 1.0), costs(Isolation::Process.into(), private)],
             ..fixtures::run(0, 300.0)
         };
         let all = [measured(Isolation::Process, "", [3.0, 90.0, 5.0].map(run).into())];
         let found = row(&all[0], &all, &[], &Endpoint::default()).strategy.unwrap();
-        assert_eq!(found, costs(Isolation::Process, 5.0));
+        assert_eq!(found, costs(Isolation::Process.into(), 5.0));
         let old = [measured(Isolation::Process, "", vec![fixtures::run(0, 300.0)])];
         assert_eq!(
             row(&old[0], &old, &[], &Endpoint::default()).strategy,
@@ -437,18 +437,18 @@ mod tests {
     fn reference_is_the_crate_or_the_threaded_technique() {
         let own = Technique::default();
         let all = |_: &Reference| true;
-        let found = reference(Isolation::Process, own, all);
-        assert_eq!(found.map(|found| found.isolation), Some(Isolation::Thread));
-        assert_eq!(reference(Isolation::Process, own, |_| false), None, "threads were not measured");
+        let found = reference(Isolation::Process.into(), own, all);
+        assert_eq!(found.map(|found| found.isolation), Some(Isolation::Thread.into()));
+        assert_eq!(reference(Isolation::Process.into(), own, |_| false), None, "threads were not measured");
         let ports: Vec<_> =
             Technique::all().into_iter().filter_map(|port| Some((port, port.reference()?))).collect();
         assert_eq!(ports.len(), 3);
         for (port, heap) in ports {
-            assert_eq!(reference(Isolation::Thread, port, all).map(|found| found.technique), Some(heap));
-            assert_eq!(reference(Isolation::Thread, heap, all), None);
+            assert_eq!(reference(Isolation::Thread.into(), port, all).map(|found| found.technique), Some(heap));
+            assert_eq!(reference(Isolation::Thread.into(), heap, all), None);
             let only_port = |wanted: &Reference| wanted.technique == port;
             assert_eq!(
-                reference(Isolation::Process, port, only_port).map(|found| found.technique),
+                reference(Isolation::Process.into(), port, only_port).map(|found| found.technique),
                 Some(port)
             );
         }
