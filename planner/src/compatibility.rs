@@ -155,7 +155,7 @@ fn check_crossover(Resolved { settings, plan, input, .. }: &Resolved) -> Result<
 /// Returns an error for settings that the plan cannot fulfil.
 pub(super) fn check(resolved: &Resolved) -> Result<(), UsageError> {
     let Resolved { settings, plan, input, .. } = resolved;
-    plan.isolation.distinct().try_for_each(|level| check_reach(plan.technique, level))?;
+    plan.isolation.distinct().try_for_each(|level| check_reach(plan.technique, level.kind()))?;
     if plan.placement != Placement::Engine && plan.isolation.has_only_threads() {
         return usage(format!(
             "--process {} with --isolation {}: there all roles are threads of one process.\n\
@@ -333,6 +333,14 @@ fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
             }
             Isolation::Process | Isolation::Container => {}
         }
+        if !plan.group_of(index).is_empty() {
+            return refuse(format!(
+                "a program is a process, and with --isolation {} strategy-{index} shares one with others.\n\
+                 Use --isolation {}",
+                plan.isolation,
+                plan.isolation.of(index)
+            ));
+        }
         if !Technique::built_in().contains(&plan.technique) {
             return refuse(format!(
                 "the library that it trades through knows bulkhead's own techniques, and --technique {} is of this launcher.\n\
@@ -419,6 +427,8 @@ mod tests {
     #[test]
     fn unsupported_setting_is_refused() {
         let machine = fake::two_core_vm().machine();
+        let fine = "strategies=4 strategy=player,exec:sh isolation=process*2+process";
+        assert!(planned(fine, &machine).is_ok());
         let fine = "strategies=4 strategy=player,exec:sh fault='kill:strategy-1@1s; hang:strategy-0@1s; calm:strategy-3'";
         assert!(planned(fine, &machine).is_ok());
         assert!(planned("journal=none", &machine).is_ok());
@@ -426,6 +436,7 @@ mod tests {
             ("strategies=4 strategy=exec:sh isolation=thread", "--isolation process"),
             ("strategies=4 strategy=exec:sh isolation=keys", "with --isolation keys all roles are threads"),
             ("strategies=4 strategy=player,exec:sh isolation=sandbox", "--isolation container"),
+            ("strategies=4 strategy=player,exec:sh isolation=process*2", "strategy-1 shares one with others"),
             (
                 "strategies=4 strategy=player,exec:sh fault=hang:strategy-1@1s",
                 "strategy-1 is a program, --strategy exec:sh",

@@ -328,7 +328,11 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
     };
     let some_do = plan.faults.iter().any(ends_the_process);
     if plan.isolation.has_threads() && some_do {
-        let level = plan.isolation.distinct().find(|level| level.is_thread()).unwrap_or(Isolation::Thread);
+        let level = plan
+            .isolation
+            .distinct()
+            .find(|level| level.kind().is_thread())
+            .unwrap_or(Isolation::Thread.into());
         notes.push(
             format!("Strategies of level {level} and the engine are one process here: what ends or stops one of them ends or stops all.")
         );

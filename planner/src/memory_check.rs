@@ -3,7 +3,7 @@
 
 use crate::config::UsageError;
 use crate::host::{Machine, MemoryFacts};
-use protocol::plan::{Isolation, Plan, ProcessPlan, Role};
+use protocol::plan::{Isolation, IsolationLevel, Plan, ProcessPlan, Role};
 use protocol::topology;
 use record::units::{Bytes, human_bytes};
 use shm::memory::huge_pages::HUGE_PAGE_BYTES;
@@ -90,7 +90,7 @@ fn check_lock(plan: &Plan, facts: &MemoryFacts, limit: Option<u64>) -> Result<()
     let Some(limit) = limit else { return Ok(()) };
     let needed = plan.processes.iter().map(|process| locked_bytes(plan, process)).max().unwrap_or(0);
     // Confined strategies give up the capability.
-    let keeps_rights = |level: Isolation| level.is_thread() || level == Isolation::Process;
+    let keeps_rights = |level: IsolationLevel| level.kind().is_thread() || level.kind() == Isolation::Process;
     let is_capable = facts.may_lock_all && plan.isolation.distinct().all(keeps_rights);
     if is_capable || needed <= limit {
         return Ok(());

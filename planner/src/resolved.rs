@@ -94,6 +94,7 @@ impl Resolved {
             memory: memory_of(&settings),
             resources: super::resources::of_strategies(&settings),
             core_dumps: settings.core_dumps().0,
+            speculation: settings.speculation(),
             crossover_ns: settings.crossover.map_or(0, |Nanos(ns)| ns),
             spare_strategies: settings.spare_strategies().0 as u16,
             ..Trading::new(settings.all_strategies().0 as u16, settings.venues().0 as u16)

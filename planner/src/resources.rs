@@ -2,7 +2,9 @@
 
 use crate::config::{ByStrategy, Settings, StrategySetting, UsageError};
 use protocol::index::StrategyIndex;
-use protocol::plan::{Isolation, Plan, ResourceLimit, StrategyResources, StrategyUser, Technique};
+use protocol::plan::{
+    Isolation, Plan, ResourceLimit, Speculation, StrategyResources, StrategyUser, Technique,
+};
 use shm::ring::{LinkSpec, SegmentPlace};
 
 /// Returns the resources of each strategy; none if nothing is asked for. What enforces a limit, and
@@ -41,6 +43,7 @@ pub(super) fn check(settings: &Settings, plan: &Plan) -> Result<(), UsageError> 
     check_setting(&settings.files, plan)?;
     check_setting(&settings.processes, plan)?;
     check_setting(&settings.user, plan)?;
+    check_groups(plan)?;
     if plan.trading().has_users() && !is_memory_only(plan.technique) {
         return Err(UsageError(format!(
             "--user with --technique {}: its pipes, sockets or files belong to the launcher's user, and only memory is handed over.\n\
@@ -54,6 +57,37 @@ pub(super) fn check(settings: &Settings, plan: &Plan) -> Result<(), UsageError> 
              Use --isolation process, or leave --core-dumps out",
             plan.isolation
         )));
+    }
+    if plan.trading().speculation == Speculation::Closed && plan.isolation.has_only_threads() {
+        return Err(UsageError(
+            "--speculation closed with --isolation thread: the kernel separates processes, and all strategies are in the engine's.\n\
+             Use --isolation process, container or sandbox, or leave --speculation out"
+                .into(),
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses limits and users that differ within a group: they are those of its process.
+fn check_groups(plan: &Plan) -> Result<(), UsageError> {
+    for group in plan.groups() {
+        let of = |strategy| plan.trading().resources_of(strategy);
+        let [first, others @ ..] = group.as_slice() else { continue };
+        if let Some(other) = others.iter().find(|other| of(**other) != of(*first)) {
+            let described = |strategy: StrategyIndex| match of(strategy) {
+                none if *none == StrategyResources::NONE => "no limit and no user".into(),
+                some => some.to_string(),
+            };
+            return Err(UsageError(format!(
+                "--isolation {}: strategy-{first} has {} and strategy-{other} has {}, and they share a process, whose limits \
+                 and user are those of all its strategies.\n\
+                 Give all strategies of a group the same, or use --isolation {} without groups",
+                plan.isolation,
+                described(*first),
+                described(*other),
+                plan.isolation.of(*first),
+            )));
+        }
     }
     Ok(())
 }
@@ -117,6 +151,12 @@ mod tests {
             ["strategy-1: memory 1GiB (rlimit)"],
             "threads have none"
         );
+        let words = "strategies=5 isolation=process*2 memory='1GiB; strategy-4=2GiB'";
+        let (_, plan, _) = planned(words, &machine).unwrap();
+        let of_processes: Vec<String> =
+            plan.processes.iter().map(|process| plan.resources_of(process).to_string()).collect();
+        let wanted = ["memory 1GiB (rlimit)", "memory 1GiB (rlimit)", "memory 2GiB (rlimit)", ""];
+        assert_eq!(of_processes, wanted, "a limit is that of the group");
         let (_, plan, _) = planned("strategies=3", &machine).unwrap();
         assert!(plan.trading().resources.is_empty() && plan.trading().resource_lines().is_empty());
     }
@@ -134,6 +174,16 @@ mod tests {
             ("strategies=2 files=strategy-2=64", "--files strategy-2: the run has strategies 0 to 1"),
             ("technique=pipe user=nobody", "--user with --technique pipe"),
             ("isolation=sandbox core_dumps=on", "--core-dumps with --isolation sandbox"),
+            ("isolation=thread speculation=closed", "--speculation closed with --isolation thread"),
+            ("isolation=thread+thread speculation=closed", "leave --speculation out"),
+            (
+                "isolation=process*2 strategies=3 memory=strategy-1=1GiB",
+                "strategy-0 has no limit and no user and strategy-1 has memory 1GiB (rlimit), and they share a process",
+            ),
+            (
+                "isolation=process*2 strategies=4 memory='1GiB; strategy-3=2GiB'",
+                "use --isolation process without groups",
+            ),
         ] {
             refuses(words, wanted, &machine);
         }

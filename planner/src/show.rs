@@ -10,7 +10,8 @@ use comfy_table::{ContentArrangement, Table};
 use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::keys::STRATEGY_KEYS;
 use protocol::plan::{
-    Binary, ExchangePlacement, Isolation, OnDeath, Placement, Plan, Role, ThreadPlan, Threading, Trading,
+    Binary, ExchangePlacement, Isolation, OnDeath, Placement, Plan, Role, Speculation, ThreadPlan, Threading,
+    Trading,
 };
 use record::cpu_list;
 use record::fitness;
@@ -99,8 +100,8 @@ fn machine_line(machine: &Machine) -> String {
 
 fn run_line(plan: &Plan) -> String {
     let isolation = match plan.isolation.only() {
-        Some(Isolation::Thread) => "one process, a thread each".into(),
-        Some(Isolation::Keys) => "one process, a thread and a protection key each".into(),
+        Some(level) if level == Isolation::Thread => "one process, a thread each".into(),
+        Some(level) if level == Isolation::Keys => "one process, a thread and a protection key each".into(),
         _ => format!("isolation {}, {}", plan.isolation, counted(plan.processes.len() as u64, "process")),
     };
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();
@@ -156,7 +157,11 @@ fn load_line(plan: &Plan, resolved: &Resolved) -> String {
 fn on_death_line(plan: &Plan) -> Option<String> {
     let strategy = match plan.on_death {
         OnDeath::Stop => return None,
+        OnDeath::Continue if plan.isolation.has_groups() => {
+            "the run continues without a strategy and its group"
+        }
         OnDeath::Continue => "the run continues without a strategy",
+        OnDeath::Restart if plan.isolation.has_groups() => "a strategy is restarted with its group",
         OnDeath::Restart => "a strategy is restarted",
     };
     let has_exchanges = plan.trading().books().count() > 0;
@@ -270,6 +275,18 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
         ));
     }
     notes.extend(keys_note(plan));
+    notes.extend(note_on_groups(plan));
+    if plan.trading().speculation == Speculation::Closed {
+        let rest = if plan.isolation.has_threads() {
+            "; those of strategies that are threads are not closed"
+        } else {
+            ""
+        };
+        notes.push(format!(
+            "The speculation of strategies' processes over indirect branches is closed: the kernel issues a barrier at each switch \
+             to and from them, where they share a core{rest}."
+        ));
+    }
     notes.extend(fitness::shared_cores_note(plan).map(|note| format!("{note}.")));
     notes.extend(super::priority::note(plan));
     notes.extend(faults::notes(plan, resolved));
@@ -278,6 +295,27 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
         notes.push(format!("{} runs, one after the other.", resolved.settings.repeats()));
     }
     notes
+}
+
+/// Returns which strategies share a process, if some do.
+fn note_on_groups(plan: &Plan) -> Option<String> {
+    const SHOWN: usize = 4;
+    let groups = plan.groups();
+    let named = |group: &Vec<StrategyIndex>| {
+        let process = group.first().and_then(|first| plan.process_of(Role::Strategy(*first)))?;
+        let strategies: Vec<String> = group.iter().map(|strategy| strategy.to_string()).collect();
+        Some(format!("{} has strategies {}", plan.processes[process].name, strategies.join(", ")))
+    };
+    let mut texts: Vec<String> = groups.iter().take(SHOWN).filter_map(named).collect();
+    if groups.len() > SHOWN {
+        texts.push(format!("and so on, {} groups", groups.len()));
+    }
+    (!texts.is_empty()).then(|| {
+        format!(
+            "Strategies of a group share a process and die together, whichever is at fault: {}.",
+            texts.join("; ")
+        )
+    })
 }
 
 /// Returns why the engine is not restarted where exchanges are: the run ends with it.
@@ -381,7 +419,25 @@ mod tests {
         let excluded = "The engine is not, and the run ends with it: ";
         for (words, shows, text) in [
             ("venue=book", false, "delay"),
+            (
+                "strategies=2 isolation=thread+process speculation=closed",
+                true,
+                "those of level thread are not closed",
+            ),
+            ("strategies=2 isolation=process speculation=open", false, "is closed"),
             ("venue=book,delay", true, "delay uniform:5ms..500ms"),
+            ("strategies=5 isolation=process*2", true, "isolation process*2, 4 processes"),
+            (
+                "strategies=5 isolation=process*2",
+                true,
+                "group-0 has strategies 0, 1; group-1 has strategies 2, 3.",
+            ),
+            (
+                "strategies=2 isolation=process*4 on_death=restart",
+                true,
+                "a strategy is restarted with its group",
+            ),
+            ("strategies=5 isolation=process", false, "Strategies of a group"),
             (comes_back, false, excluded),
             (comes_back, true, "a strategy is restarted; engine and exchanges recover from their journals"),
             (

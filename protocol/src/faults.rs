@@ -55,6 +55,8 @@ impl Draws {
     pub const ENDINGS: u64 = 16;
     /// The random stream of the event in the surroundings of a simulated run.
     pub const SURROUNDINGS: u64 = 17;
+    /// The random stream of the groups of strategies in a simulated run.
+    pub const GROUPS: u64 = 18;
 
     /// Creates the random stream for one purpose from a seed.
     pub fn new(seed: u64, stream: u64) -> Self {

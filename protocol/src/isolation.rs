@@ -1,9 +1,11 @@
 //! The isolation levels, and how a run assigns them to its strategies.
 
 use crate::index::StrategyIndex;
+use crate::wire::MAX_STRATEGIES;
 use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use system::named_enum;
 use thiserror::Error;
 
@@ -31,15 +33,114 @@ impl Isolation {
     }
 }
 
+/// A level of strategies, with the number of them that share a process: `process`, or `process*4`
+/// for groups of four.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct IsolationLevel {
+    /// The place among all kinds, for the order of tables.
+    place: u8,
+    /// Strategies of a process; 1 without groups.
+    group_size: u16,
+}
+
+impl IsolationLevel {
+    /// Creates a level without groups.
+    pub const fn alone(kind: Isolation) -> Self {
+        Self { place: kind as u8, group_size: 1 }
+    }
+
+    /// Creates a level at which `group_size` strategies share a process; fewer than two: none do.
+    pub fn grouped(kind: Isolation, group_size: u16) -> Self {
+        Self { group_size: group_size.max(1), ..Self::alone(kind) }
+    }
+
+    /// Returns what separates the processes of the level from the engine.
+    pub fn kind(self) -> Isolation {
+        Isolation::ALL[usize::from(self.place)]
+    }
+
+    /// Returns how many strategies share a process.
+    pub const fn group_size(self) -> u16 {
+        self.group_size
+    }
+
+    /// Returns the level with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        name.parse().ok()
+    }
+}
+
+impl From<Isolation> for IsolationLevel {
+    fn from(kind: Isolation) -> Self {
+        Self::alone(kind)
+    }
+}
+
+impl PartialEq<Isolation> for IsolationLevel {
+    /// Returns `true` for the level of this kind without groups.
+    fn eq(&self, kind: &Isolation) -> bool {
+        *self == Self::alone(*kind)
+    }
+}
+
+impl FromStr for IsolationLevel {
+    type Err = IsolationError;
+
+    /// Reads a level, perhaps with the size of its groups.
+    fn from_str(text: &str) -> Result<Self, IsolationError> {
+        let text = text.trim();
+        let (name, size) = text.split_once('*').map_or((text, None), |(name, size)| (name, Some(size)));
+        let kind = Isolation::from_name(name).ok_or_else(|| IsolationError::Unknown(name.into()))?;
+        let Some(size) = size else { return Ok(Self::alone(kind)) };
+        match size.parse::<u16>() {
+            Ok(1) => Ok(Self::alone(kind)),
+            Ok(_) if kind.is_thread() => Err(IsolationError::GroupedThreads(text.into())),
+            Ok(size @ 2..) if usize::from(size) <= MAX_STRATEGIES => Ok(Self::grouped(kind, size)),
+            _ => Err(IsolationError::Group(text.into())),
+        }
+    }
+}
+
+impl TryFrom<String> for IsolationLevel {
+    type Error = IsolationError;
+
+    fn try_from(text: String) -> Result<Self, IsolationError> {
+        text.parse()
+    }
+}
+
+impl From<IsolationLevel> for String {
+    fn from(level: IsolationLevel) -> Self {
+        level.to_string()
+    }
+}
+
+impl fmt::Display for IsolationLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.group_size {
+            1 => f.pad(self.kind().name()),
+            size => f.pad(&format!("{}*{size}", self.kind())),
+        }
+    }
+}
+
+impl fmt::Debug for IsolationLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// The isolation of a run's strategies: one level or several, assigned in turn. Written with a plus
 /// sign between levels: `thread+process`.
 ///
 /// Strategy `i` has level `i` modulo their number. Several levels in one run compare levels under
-/// the same engine, clock and second.
+/// the same engine, clock and second. The strategies of one place among the levels form its groups,
+/// in order: at `thread+process*2` strategies 1 and 3 share a process, and so do 5 and 7.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct IsolationLevels {
-    levels: [Isolation; Self::MAX],
+    levels: [IsolationLevel; Self::MAX],
     len: u8,
 }
 
@@ -52,6 +153,14 @@ pub enum IsolationError {
     /// There are too many levels.
     #[error("{0} isolation levels are too many: give 1 to {max}", max = IsolationLevels::MAX)]
     Count(usize),
+    /// The size of a group is not a number that there can be.
+    #[error("{0:?}: a group has 1 to {MAX_STRATEGIES} strategies, such as process*4")]
+    Group(String),
+    /// Threads of the engine's process form no groups.
+    #[error(
+        "{0:?}: threads are in the engine's process, where all strategies of the level are; groups are for other levels"
+    )]
+    GroupedThreads(String),
 }
 
 impl IsolationLevels {
@@ -59,27 +168,32 @@ impl IsolationLevels {
     pub const MAX: usize = 8;
 
     /// Creates the isolation of a run with these levels; with none or too many it is an error.
-    pub fn new(levels: &[Isolation]) -> Result<Self, IsolationError> {
+    pub fn new<L: Into<IsolationLevel> + Copy>(levels: &[L]) -> Result<Self, IsolationError> {
         let (Some(first), len @ 1..=Self::MAX) = (levels.first(), levels.len()) else {
             return Err(IsolationError::Count(levels.len()));
         };
-        let mut all = [*first; Self::MAX];
-        all[..len].copy_from_slice(levels);
+        let mut all = [(*first).into(); Self::MAX];
+        all.iter_mut().zip(levels).for_each(|(place, level)| *place = (*level).into());
         Ok(Self { levels: all, len: len as u8 })
     }
 
-    /// Creates the isolation of a run whose strategies all have the same level.
-    pub const fn all(level: Isolation) -> Self {
-        Self { levels: [level; Self::MAX], len: 1 }
+    /// Creates the isolation of a run whose strategies all have the same level, without groups.
+    pub const fn all(kind: Isolation) -> Self {
+        Self { levels: [IsolationLevel::alone(kind); Self::MAX], len: 1 }
     }
 
     /// Returns the levels in the order of their assignment.
-    pub fn as_slice(&self) -> &[Isolation] {
+    pub fn as_slice(&self) -> &[IsolationLevel] {
         &self.levels[..usize::from(self.len)]
     }
 
-    /// Returns the level of a strategy.
+    /// Returns what separates a strategy from the engine.
     pub fn of(&self, strategy: StrategyIndex) -> Isolation {
+        self.level_of(strategy).kind()
+    }
+
+    /// Returns the level of a strategy.
+    pub fn level_of(&self, strategy: StrategyIndex) -> IsolationLevel {
         self.levels[self.place_of(strategy)]
     }
 
@@ -88,41 +202,55 @@ impl IsolationLevels {
         strategy.as_usize() % usize::from(self.len)
     }
 
+    /// Returns `true` if some strategies share a process other than the engine's.
+    pub fn has_groups(&self) -> bool {
+        self.as_slice().iter().any(|level| level.group_size > 1)
+    }
+
+    /// Returns the first of the strategies that share a process with a strategy; itself at a level
+    /// without groups.
+    pub fn first_of_group(&self, strategy: StrategyIndex) -> StrategyIndex {
+        let (turn, size) = (strategy.0 / u16::from(self.len), self.level_of(strategy).group_size);
+        StrategyIndex(turn / size * size * u16::from(self.len) + self.place_of(strategy) as u16)
+    }
+
     /// Iterates over the levels in the order of their assignment, each with the number of places
     /// before it that have the same level.
-    pub fn places(&self) -> impl Iterator<Item = (Isolation, usize)> + '_ {
+    pub fn places(&self) -> impl Iterator<Item = (IsolationLevel, usize)> + '_ {
         let before = |place: usize, level| self.levels[..place].iter().filter(|own| **own == level).count();
         self.as_slice().iter().enumerate().map(move |(place, level)| (*level, before(place, *level)))
     }
 
-    /// Returns `true` if some strategies have this level, in a run with enough strategies.
-    pub fn has(&self, level: Isolation) -> bool {
-        self.as_slice().contains(&level)
+    /// Returns `true` if some strategies have a level of this kind, in a run with enough
+    /// strategies.
+    pub fn has(&self, kind: Isolation) -> bool {
+        self.as_slice().iter().any(|level| level.kind() == kind)
     }
 
     /// Returns `true` if some strategies are threads of the engine's process.
     pub fn has_threads(&self) -> bool {
-        self.as_slice().iter().any(|level| level.is_thread())
+        self.as_slice().iter().any(|level| level.kind().is_thread())
     }
 
     /// Returns `true` if all strategies are threads of the engine's process.
     pub fn has_only_threads(&self) -> bool {
-        self.as_slice().iter().all(|level| level.is_thread())
+        self.as_slice().iter().all(|level| level.kind().is_thread())
     }
 
-    /// Returns `true` if all strategies have this level.
-    pub fn is_only(&self, level: Isolation) -> bool {
-        self.as_slice().iter().all(|other| *other == level)
+    /// Returns `true` if all strategies have a level of this kind.
+    pub fn is_only(&self, kind: Isolation) -> bool {
+        self.as_slice().iter().all(|level| level.kind() == kind)
     }
 
     /// Returns the level that all strategies have; `None` if they differ.
-    pub fn only(&self) -> Option<Isolation> {
-        self.is_only(self.levels[0]).then_some(self.levels[0])
+    pub fn only(&self) -> Option<IsolationLevel> {
+        let first = self.levels[0];
+        self.as_slice().iter().all(|level| *level == first).then_some(first)
     }
 
-    /// Returns the different levels, in the order of [`Isolation::ALL`].
-    pub fn distinct(&self) -> impl Iterator<Item = Isolation> + '_ {
-        Isolation::ALL.iter().copied().filter(|level| self.has(*level))
+    /// Returns the different levels, in the order of [`Isolation::ALL`], and smaller groups first.
+    pub fn distinct(&self) -> impl Iterator<Item = IsolationLevel> + use<> {
+        self.as_slice().iter().copied().collect::<BTreeSet<_>>().into_iter()
     }
 
     /// Returns the same levels, `steps` strategies later: strategy 0 gets the level of strategy
@@ -138,8 +266,14 @@ impl IsolationLevels {
 }
 
 impl From<Isolation> for IsolationLevels {
-    fn from(level: Isolation) -> Self {
-        Self::all(level)
+    fn from(kind: Isolation) -> Self {
+        Self::all(kind)
+    }
+}
+
+impl From<IsolationLevel> for IsolationLevels {
+    fn from(level: IsolationLevel) -> Self {
+        Self { levels: [level; Self::MAX], len: 1 }
     }
 }
 
@@ -148,11 +282,7 @@ impl FromStr for IsolationLevels {
 
     /// Reads levels with a plus sign or a comma between them.
     fn from_str(text: &str) -> Result<Self, IsolationError> {
-        let level = |name: &str| {
-            let name = name.trim();
-            Isolation::from_name(name).ok_or_else(|| IsolationError::Unknown(name.into()))
-        };
-        Self::new(&text.split(['+', ',']).map(level).collect::<Result<Vec<_>, _>>()?)
+        Self::new(&text.split(['+', ',']).map(str::parse).collect::<Result<Vec<IsolationLevel>, _>>()?)
     }
 }
 
@@ -172,7 +302,7 @@ impl From<IsolationLevels> for String {
 
 impl fmt::Display for IsolationLevels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.as_slice().iter().map(|level| level.name()).collect();
+        let names: Vec<String> = self.as_slice().iter().map(IsolationLevel::to_string).collect();
         f.pad(&names.join("+"))
     }
 }
@@ -197,19 +327,55 @@ mod tests {
         assert_eq!(levels.rotated(1), "process,thread".parse().unwrap());
         assert_eq!(levels.rotated(2), levels);
         let doubled: IsolationLevels = "thread+process+thread".parse().unwrap();
-        let places: Vec<_> = doubled.places().map(|(level, before)| (level.name(), before)).collect();
+        let places: Vec<_> = doubled.places().map(|(level, before)| (level.kind().name(), before)).collect();
         assert_eq!(places, [("thread", 0), ("process", 0), ("thread", 1)]);
         assert_eq!((levels.only(), levels.has(Isolation::Sandbox)), (None, false));
         let threads: IsolationLevels = "thread+keys".parse().unwrap();
         assert_eq!((threads.has_threads(), threads.has_only_threads()), (true, true));
         assert_eq!((levels.has_threads(), levels.has_only_threads()), (true, false));
         let same: IsolationLevels = "container+container".parse().unwrap();
-        assert_eq!(same.only(), Some(Isolation::Container));
+        assert_eq!(same.only(), Some(Isolation::Container.into()));
+        let sizes: IsolationLevels = "process*2+process".parse().unwrap();
+        assert_eq!(sizes.only(), None, "groups are another level");
+        assert_eq!(sizes.places().map(|(_, before)| before).collect::<Vec<_>>(), [0, 0]);
+        assert_eq!(
+            sizes.distinct().map(|level| level.to_string()).collect::<Vec<_>>(),
+            ["process", "process*2"]
+        );
+        assert!(sizes.is_only(Isolation::Process) && sizes.as_slice()[1] == Isolation::Process);
+    }
+
+    #[test]
+    fn groups_take_strategies_of_their_place_in_order() {
+        let firsts = |levels: &str, strategies: u16| -> Vec<u16> {
+            let levels: IsolationLevels = levels.parse().unwrap();
+            StrategyIndex::first(strategies).map(|strategy| levels.first_of_group(strategy).0).collect()
+        };
+        assert_eq!(firsts("process*4", 6), [0, 0, 0, 0, 4, 4]);
+        assert_eq!(firsts("process", 3), [0, 1, 2]);
+        assert_eq!(firsts("thread+process*2", 8), [0, 1, 2, 1, 4, 5, 6, 5]);
+        assert_eq!(firsts("process*2+sandbox*3", 9), [0, 1, 0, 1, 4, 1, 4, 7, 8]);
+        let levels: IsolationLevels = "thread+process*2".parse().unwrap();
+        assert_eq!([1, 2].map(|strategy| levels.level_of(StrategyIndex(strategy)).group_size()), [2, 1]);
+        assert_eq!(levels.rotated(1).to_string(), "process*2+thread");
+        assert_eq!(levels.rotated(1).rotated(1), levels);
+        assert!(levels.has_groups() && !IsolationLevels::all(Isolation::Process).has_groups());
+        assert_eq!("process*1".parse::<IsolationLevels>().unwrap().to_string(), "process");
+        for (text, wanted) in [
+            ("thread*2", IsolationError::GroupedThreads("thread*2".into())),
+            ("process*0", IsolationError::Group("process*0".into())),
+            ("process*257", IsolationError::Group("process*257".into())),
+            ("process*", IsolationError::Group("process*".into())),
+            ("process**2", IsolationError::Group("process**2".into())),
+            ("cell*2", IsolationError::Unknown("cell".into())),
+        ] {
+            assert_eq!(text.parse::<IsolationLevels>(), Err(wanted));
+        }
     }
 
     #[test]
     fn levels_survive_saving() {
-        for text in ["process", "sandbox+thread+container"] {
+        for text in ["process", "sandbox+thread+container", "process*4", "thread+process*2+sandbox*256"] {
             let saved = serde_json::to_string(&text.parse::<IsolationLevels>().unwrap()).unwrap();
             assert_eq!(saved, format!("{text:?}"), "one level is saved as before");
             let read: IsolationLevels = serde_json::from_str(&saved).unwrap();

@@ -7,14 +7,14 @@ mod version;
 
 use crate::gaps::MAX_SLEEPS;
 use crate::index::{GatewayIndex, StrategyIndex, VenueIndex};
-pub use crate::isolation::{Isolation, IsolationError, IsolationLevels};
+pub use crate::isolation::{Isolation, IsolationError, IsolationLevel, IsolationLevels};
 use crate::link::{self, LinkError, LinkPlan};
 pub use crate::role::Role;
 use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 pub use crate::workload::{
     Binary, BoardWork, EndWaiting, EventCost, ExchangePlacement, Journaling, LimitKeeper, MemorySettings,
-    OrderSequence, Pacing, QueueWork, ReaderWaiting, ResourceLimit, StrategyResources, StrategyUser, Trading,
-    Workload, thousandths,
+    OrderSequence, Pacing, QueueWork, ReaderWaiting, ResourceLimit, Speculation, StrategyResources,
+    StrategyUser, Trading, Workload, thousandths,
 };
 use core::fmt;
 pub use fault::FaultKind;
@@ -169,7 +169,8 @@ pub struct ThreadPlan {
 /// A process in the plan of a run, with its threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessPlan {
-    /// Unique in the run, as `ps` shows it: `strategy-3`, `engine`, or `all` with threads only.
+    /// Unique in the run, as `ps` shows it: `strategy-3`, `group-0`, `engine`, or `all` with threads
+    /// only.
     pub name: String,
     /// Threads of the process, as indices into [`Plan::threads`].
     pub threads: Vec<u32>,
@@ -377,10 +378,22 @@ impl Plan {
         self.strategy_of(process).is_some_and(|strategy| self.trading().is_spare(strategy))
     }
 
-    /// Returns the limits and the user of a process: those of its strategy.
+    /// Returns the strategies of a process that runs nothing else: one, or those of a group. None
+    /// of any other process, such as one with the engine.
+    pub fn strategies_of(&self, process: &ProcessPlan) -> Vec<StrategyIndex> {
+        let strategy = |role| match role {
+            Role::Strategy(strategy) => Some(strategy),
+            _ => None,
+        };
+        self.roles_of(process).map(strategy).collect::<Option<_>>().unwrap_or_default()
+    }
+
+    /// Returns the limits and the user of a process: those of its strategy. All strategies
+    /// of a group have the same.
     pub fn resources_of(&self, process: &ProcessPlan) -> &StrategyResources {
         static NONE: StrategyResources = StrategyResources::NONE;
-        self.strategy_of(process).map_or(&NONE, |strategy| self.trading().resources_of(strategy))
+        let first = self.strategies_of(process).first().copied();
+        first.map_or(&NONE, |strategy| self.trading().resources_of(strategy))
     }
 
     /// Returns `true` if processes get segments as descriptors instead of opening them by name: a

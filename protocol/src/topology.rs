@@ -228,15 +228,16 @@ impl RunSegment {
         )
     }
 
-    /// Returns the strategy that, except for the launcher, alone can write the segment: no other
-    /// role is in its process, or may write memory of its protection key.
+    /// Returns the strategy that, except for the launcher, alone writes the segment: no role of
+    /// another process does, or of another protection key. In a group others of its process could:
+    /// they end with it.
     pub fn sole_strategy_writer(&self, plan: &Plan) -> Option<StrategyIndex> {
         let SegmentRights::Roles(rights) = &self.rights else { return None };
         let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write).map(|(role, _)| *role);
         let (Some(Role::Strategy(strategy)), None) = (writers.next(), writers.next()) else { return None };
         let process = &plan.processes[plan.process_of(Role::Strategy(strategy))?];
-        let is_alone = plan.roles_of(process).count() == 1;
-        (is_alone || plan.isolation.of(strategy) == Isolation::Keys).then_some(strategy)
+        let is_apart = !plan.strategies_of(process).is_empty();
+        (is_apart || plan.isolation.of(strategy) == Isolation::Keys).then_some(strategy)
     }
 
     /// Returns `true` if a role that is not trusted can write the segment, such as a strategy.

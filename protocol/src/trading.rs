@@ -10,6 +10,7 @@ use crate::plan::{
 use crate::role::Role;
 use crate::wire::{MAX_REPORTS, MAX_STRATEGIES, MAX_VENUES};
 use crate::workload::ExchangePlacement;
+use std::collections::BTreeMap;
 
 /// The name of the submit hand-off: strategies to orchestrator.
 pub const SUBMIT: &str = "submit";
@@ -185,6 +186,8 @@ impl Plan {
         if self.isolation.has_only_threads() {
             return vec![ProcessPlan { name: "all".into(), threads: all }];
         }
+        let groups = self.groups();
+        let group_name = |group: usize| format!("group-{group}");
         let mut processes: Vec<ProcessPlan> = Vec::new();
         for thread in all {
             let roles = &self.threads[thread as usize].roles;
@@ -197,6 +200,9 @@ impl Plan {
                 }
                 (Role::Orchestrator, _) | (Role::Gateway(_), Placement::Engine) => Some(ENGINE.into()),
                 (Role::Strategy(index), _) if self.isolation.of(index).is_thread() => Some(ENGINE.into()),
+                (Role::Strategy(index), _) => {
+                    groups.iter().position(|group| group.contains(&index)).map(group_name)
+                }
                 (Role::Gateway(_), Placement::Gateways) => Some("gateways".into()),
                 _ => None,
             };
@@ -211,6 +217,37 @@ impl Plan {
             |process: &ProcessPlan| self.roles_of(process).all(|role| matches!(role, Role::Strategy(_)));
         processes.sort_by_key(|process| !is_of_strategies(process));
         processes
+    }
+
+    /// Returns the strategies of each process that several of them share, in the order of the first
+    /// ones.
+    pub fn groups(&self) -> Vec<Vec<StrategyIndex>> {
+        let mut groups: BTreeMap<StrategyIndex, Vec<StrategyIndex>> = BTreeMap::new();
+        for strategy in StrategyIndex::first(self.trading().strategies) {
+            if self.can_be_in_group(strategy) {
+                groups.entry(self.isolation.first_of_group(strategy)).or_default().push(strategy);
+            }
+        }
+        groups.into_values().filter(|group| group.len() > 1).collect()
+    }
+
+    /// Returns the strategies that share a process with a strategy and die with it, itself included;
+    /// none if it has a process of its own or is a thread of the engine's.
+    pub fn group_of(&self, strategy: StrategyIndex) -> Vec<StrategyIndex> {
+        if !self.can_be_in_group(strategy) {
+            return Vec::new();
+        }
+        let first = self.isolation.first_of_group(strategy);
+        let is_there =
+            |it: &StrategyIndex| self.can_be_in_group(*it) && self.isolation.first_of_group(*it) == first;
+        let group: Vec<_> = StrategyIndex::first(self.trading().strategies).filter(is_there).collect();
+        if group.len() > 1 { group } else { Vec::new() }
+    }
+
+    /// Returns `true` at a level with groups. A spare strategy has a process of its own: it is
+    /// started alone.
+    fn can_be_in_group(&self, strategy: StrategyIndex) -> bool {
+        self.isolation.level_of(strategy).group_size() > 1 && !self.trading().is_spare(strategy)
     }
 
     /// Checks the requirements of a trading plan beyond a consistent topology.
@@ -306,6 +343,38 @@ mod tests {
         assert!(plan.is_contained(&plan.processes[1]) && !plan.is_contained(&plan.processes[0]));
         let sealed = crate::topology::segments(&plan).into_iter().filter(|segment| segment.is_sealed(&plan));
         assert!(sealed.count() > 0, "what a container writes has no name");
+    }
+
+    #[test]
+    fn strategies_of_group_share_a_process() {
+        let plan = |isolation: &str, strategies, spare_strategies| {
+            let orders = vec![1; usize::from(strategies)];
+            let trading = Trading { orders, spare_strategies, ..Trading::new(strategies, 1) };
+            let isolation = isolation.parse().unwrap();
+            let plan = Plan { isolation, on_death: OnDeath::Restart, ..Plan::for_trading(trading) };
+            let plan = plan.arranged();
+            assert_eq!(plan.validate(), Ok(()));
+            plan
+        };
+        let pairs = plan("process*2", 5, 0);
+        let wanted = "group-0[strategy-0 strategy-1] group-1[strategy-2 strategy-3] strategy-4[strategy-4] engine[engine]";
+        assert_eq!(processes(&pairs), wanted);
+        let group = |plan: &Plan, strategy| -> Vec<u16> {
+            plan.group_of(StrategyIndex(strategy)).iter().map(|strategy| strategy.0).collect()
+        };
+        assert_eq!([1, 2, 4].map(|strategy| group(&pairs, strategy)), [vec![0, 1], vec![2, 3], vec![]]);
+        let mixed = plan("thread+sandbox*2", 5, 0);
+        let wanted = "group-0[strategy-1 strategy-3] engine[strategy-0 strategy-2 strategy-4 engine]";
+        assert_eq!(processes(&mixed), wanted);
+        assert_eq!([0, 3].map(|strategy| group(&mixed, strategy)), [vec![], vec![1, 3]]);
+        assert_eq!(mixed.isolation_of(&mixed.processes[0]), Isolation::Sandbox);
+        assert!(mixed.sandbox_of(&mixed.processes[0]).is_some());
+        let spare = plan("container*4", 6, 2);
+        let wanted = "group-0[strategy-0 strategy-1 strategy-2 strategy-3] strategy-4[strategy-4] strategy-5[strategy-5] \
+                      engine[engine]";
+        assert_eq!(processes(&spare), wanted, "a spare strategy is started alone");
+        assert!(spare.is_spare(&spare.processes[1]) && !spare.is_spare(&spare.processes[0]));
+        assert!(spare.is_contained(&spare.processes[0]));
     }
 
     #[test]

@@ -4,12 +4,14 @@ mod board;
 mod memory;
 mod queue;
 mod resources;
+mod speculation;
 
 use crate::index::{GatewayIndex, StrategyIndex, VenueIndex};
 pub use board::{BoardWork, ReaderWaiting};
 pub use memory::{Binary, MemorySettings};
 pub use queue::{EndWaiting, EventCost, QueueWork};
 pub use resources::{LimitKeeper, ResourceLimit, StrategyResources, StrategyUser, thousandths};
+pub use speculation::Speculation;
 
 use crate::instrument::Instrument;
 use crate::limits::LimitSetting;
@@ -150,6 +152,9 @@ pub struct Trading {
     /// `true` if strategies may leave core dumps.
     #[serde(default)]
     pub core_dumps: bool,
+    /// Whether processes of strategies may be influenced by what others made the CPU predict.
+    #[serde(default)]
+    pub speculation: Speculation,
     /// Time in nanoseconds for which only the strategies of one place of the isolation are offered
     /// orders, before those of another; 0: all at all times.
     #[serde(default)]
@@ -189,6 +194,7 @@ impl Trading {
         memory: MemorySettings::NONE,
         resources: Vec::new(),
         core_dumps: false,
+        speculation: Speculation::Open,
         crossover_ns: 0,
     };
 

@@ -54,6 +54,10 @@ pub struct Switching {
     /// `Mitigation: Retpolines; IBPB: conditional; STIBP: disabled`; those that do not affect the
     /// machine are left out.
     pub mitigations: BTreeMap<String, String>,
+    /// The kernel's word for the speculation of this process over indirect branches:
+    /// `conditional …` where a process may close its own, as `--speculation closed` does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub branch_speculation: Option<String>,
     /// Whether entries of the TLB have the id of their address space (PCID), so that a switch does
     /// not flush them.
     pub pcid: bool,

@@ -210,6 +210,10 @@ pub struct Incident {
     /// An operator ended it; `None`: it died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_operator: Option<EndByOperator>,
+    /// The strategies that shared its process and ended with it, itself included; empty if it had a
+    /// process of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub group: Vec<StrategyIndex>,
 }
 
 /// How an operator ended a strategy.

@@ -166,10 +166,10 @@ fn publish_recovery(
     Ok(())
 }
 
-/// Limits the memory of this process, for each of its threads, and its open files.
+/// Limits the memory of this process, by default for each of its threads, and its open files.
 fn limit_resources(resources: &StrategyResources, threads: usize) -> Result<()> {
-    if let Some(bytes) = resources.memory_growth(memory::STRATEGY_MEMORY_BYTES) {
-        let limit = bytes.saturating_mul(threads as u64);
+    let default = memory::STRATEGY_MEMORY_BYTES.saturating_mul(threads as u64);
+    if let Some(limit) = resources.memory_growth(default) {
         memory::limit_growth(limit).context("cannot limit this process's memory")?;
     }
     if let Some(files) = resources.files {

@@ -222,6 +222,7 @@ impl Judge<'_> {
         self.check_survivors_returned();
         self.require(self.merged.lost_of_survivors == 0, || "a survivor has lost orders".into());
         self.check_repaired();
+        self.check_groups();
         self.check_changes_by_operators();
         let must_restart = self.run.scenario.plan.on_death == OnDeath::Restart;
         for incident in &self.run.record.incidents {
@@ -250,6 +251,30 @@ impl Judge<'_> {
         self.require(fired_count == 0 || !self.run.record.incidents.is_empty(), || {
             format!("{fired_count} faults were injected and nobody noticed")
         });
+    }
+
+    /// The strategies of a group died together, each in the same epoch, and were restarted together.
+    fn check_groups(&mut self) {
+        let incidents = &self.run.record.incidents;
+        for incident in incidents {
+            let named = self.run.scenario.plan.group_of(incident.strategy);
+            self.require(incident.group == named, || {
+                format!(
+                    "strategy {} died with {:?}, and its group is {named:?}",
+                    incident.strategy, incident.group
+                )
+            });
+            for other in named {
+                let is_its = |it: &&Incident| (it.strategy, it.epoch) == (other, incident.epoch);
+                let fate = incidents.iter().find(is_its).map(|it| (it.pid, it.restarted_ns.is_some()));
+                self.require(fate == Some((incident.pid, incident.restarted_ns.is_some())), || {
+                    format!(
+                        "strategy {} epoch {} died, and strategy {other} of its group did not share that: {fate:?}",
+                        incident.strategy, incident.epoch
+                    )
+                });
+            }
+        }
     }
 
     /// Checks a run in which the engine and exchanges died, and perhaps strategies.
@@ -336,8 +361,10 @@ impl Judge<'_> {
     /// The process named for the failure is a culprit.
     fn check_named_process(&mut self) {
         if let RunOutcome::Failed { process, .. } = &self.run.record.outcome {
-            let names: Vec<String> =
-                self.run.scenario.culprits.iter().map(|index| Role::Strategy(*index).to_string()).collect();
+            let plan = &self.run.scenario.plan;
+            let culprits = self.run.scenario.culprits.iter().map(|index| Role::Strategy(*index));
+            let processes = culprits.filter_map(|role| plan.process_of(role));
+            let names: Vec<String> = processes.map(|process| plan.processes[process].name.clone()).collect();
             self.require(names.contains(process), || format!("{process} is named for what {names:?} did"));
         }
         self.check_valid();

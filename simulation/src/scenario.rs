@@ -15,7 +15,8 @@ use protocol::faults::Draws;
 use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::kill::Scope;
 use protocol::plan::{
-    Fault, FaultKind, FaultTarget, FaultTime, Idle, Isolation, OnDeath, Plan, Role, Technique, Threading,
+    Fault, FaultKind, FaultTarget, FaultTime, Idle, Isolation, IsolationLevel, IsolationLevels, OnDeath,
+    Plan, Role, Technique, Threading,
 };
 use record::machine::Machine;
 use record::units::{Count, Nanos};
@@ -177,13 +178,20 @@ impl Scenario {
                 [draws.below(5) as usize],
         };
         let is_contained = isolation != Isolation::Thread && on_death != OnDeath::Stop;
-        let can_change = is_contained && matches!(kind, ScenarioKind::Deaths | ScenarioKind::Recovery);
+        let isolation = if kind == ScenarioKind::Deaths && is_contained && strategies > 1 {
+            draw_groups(&mut Draws::new(seed, Draws::GROUPS), isolation)
+        } else {
+            isolation.into()
+        };
+        let can_change = is_contained
+            && !isolation.has_groups()
+            && matches!(kind, ScenarioKind::Deaths | ScenarioKind::Recovery);
         let additions = &mut Draws::new(seed, Draws::ADDITIONS);
         let spares = if can_change { additions.below(2) * (1 + additions.below(2)) } else { 0 };
         let threading = if draws.below(2) == 0 { Threading::Dedicated } else { Threading::Shared };
         let mut settings = Settings {
             technique: Some(technique),
-            isolation: Some(isolation.into()),
+            isolation: Some(isolation),
             threading: Some(Choice::Fixed(threading)),
             idle: Some(Choice::Fixed(Idle::Yield)),
             strategies: Some(Count(strategies.into())),
@@ -233,7 +241,7 @@ impl Scenario {
                 for _ in 0..=draws.below(3) {
                     plan.faults.push(draw(draws, &plan, window_ns));
                 }
-                culprits = targeted_strategies(&plan);
+                culprits = with_groups(targeted_strategies(&plan), &plan);
             }
             ScenarioKind::Recovery => {
                 plan.faults = recovery::faults(recovery_draws, &plan, window_ns, draw_death);
@@ -270,7 +278,7 @@ impl Scenario {
             culprits.extend(endings.iter().map(|event| event.strategy));
         }
         let is_attack = matches!(kind, ScenarioKind::Assault(_) | ScenarioKind::Hostile(..));
-        let can_have_event = machine_scenario.crash_ns.is_none() && !is_attack;
+        let can_have_event = machine_scenario.crash_ns.is_none() && !is_attack && !isolation.has_groups();
         let surroundings = surroundings::draw(seed, is_recovery, &plan, &culprits, window_ns);
         let surroundings = surroundings.filter(|_| can_have_event);
         let slowness =
@@ -393,6 +401,27 @@ fn draw_kind(
             ScenarioKind::Hostile(attack, draws.below(orders.div_ceil(u64::from(strategies))))
         }
     }
+}
+
+/// Draws whether strategies share processes, in one of three scenarios: all of them in groups, or
+/// every second one.
+fn draw_groups(draws: &mut Draws, level: Isolation) -> IsolationLevels {
+    let size = 2 + draws.below(2) as u16;
+    let levels = match draws.below(6) {
+        0 => vec![IsolationLevel::grouped(level, size)],
+        1 => vec![IsolationLevel::grouped(level, size), level.into()],
+        _ => vec![level.into()],
+    };
+    IsolationLevels::new(&levels).unwrap_or(level.into())
+}
+
+/// Returns these strategies and those that share a process with one of them.
+fn with_groups(strategies: Vec<StrategyIndex>, plan: &Plan) -> Vec<StrategyIndex> {
+    let dies_with_one = |strategy: &StrategyIndex| {
+        let group = plan.group_of(*strategy);
+        strategies.contains(strategy) || group.iter().any(|other| strategies.contains(other))
+    };
+    StrategyIndex::first(plan.trading().strategies).filter(dies_with_one).collect()
 }
 
 /// Draws kill switches, some of which are turned off again.

@@ -44,6 +44,8 @@ pub mod process;
 #[cfg(not(loom))]
 pub mod sandbox;
 #[cfg(not(loom))]
+pub mod speculation;
+#[cfg(not(loom))]
 pub mod start;
 #[cfg(not(loom))]
 pub mod storm;

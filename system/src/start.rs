@@ -1,6 +1,7 @@
 //! What happens to a new process between fork and exec: it enters its cgroups, gets resource
-//! limits, and becomes another user.
+//! limits, closes its speculation, and becomes another user.
 
+use crate::speculation;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::unistd::{Gid, Uid, setgid, setgroups, setuid, write};
 use std::fs::File;
@@ -18,14 +19,16 @@ pub struct StartConditions {
     pub limits: Vec<(Resource, u64)>,
     /// User and group that it becomes, without any further group. Only root can ask for it.
     pub user: Option<(u32, u32)>,
+    /// It closes its speculation over indirect branches.
+    pub closes_speculation: bool,
 }
 
 impl StartConditions {
     /// Applies the conditions to a process that `command` starts, before `exec`. A failure is an
     /// error of the start: the program does not run.
     pub fn apply(self, command: &mut Command) {
-        let Self { groups, limits, user } = self;
-        if groups.is_empty() && limits.is_empty() && user.is_none() {
+        let Self { groups, limits, user, closes_speculation } = self;
+        if groups.is_empty() && limits.is_empty() && user.is_none() && !closes_speculation {
             return;
         }
         let before_exec = move || -> io::Result<()> {
@@ -38,6 +41,9 @@ impl StartConditions {
                     let (_, hard) = getrlimit(*resource)?;
                     setrlimit(*resource, hard.min(*limit), hard.min(*limit))?;
                 }
+            }
+            if closes_speculation {
+                speculation::close()?;
             }
             if let Some((user, group)) = user {
                 // The user last: an ordinary one may not change its groups.

@@ -159,6 +159,10 @@ axes! {
         nouns: ["binary", "binaries"], cost_role: CostRole::Variant("shared"),
         of_run: Some(|run| run.memory.binary.to_string()), ..AxisEntry::NAMES
     };
+    /// Whether strategies' processes are closed to the predictions of others.
+    Speculation = "speculation", AxisEntry {
+        nouns: ["speculation", "speculation"], cost_role: CostRole::Variant("open"), ..AxisEntry::NAMES
+    };
     /// Whether threads are pinned to cores.
     Pin = "pin", AxisEntry {
         nouns: ["pin", "pin"], cost_role: CostRole::Variant("on"), of_run: Some(|run| switch(run.is_pinned)),
@@ -296,7 +300,7 @@ impl Axis {
     pub fn is_unnamed_default(self, text: &str) -> bool {
         match self {
             Self::WorkingSet => text == "0",
-            Self::Binary | Self::Pin | Self::HugePages | Self::LockMemory => {
+            Self::Binary | Self::Speculation | Self::Pin | Self::HugePages | Self::LockMemory => {
                 matches!(self.entry().cost_role, CostRole::Variant(usual) if usual == text)
             }
             _ => false,

@@ -7,7 +7,7 @@
 use crate::grouping::distinct;
 use crate::stats::{ComparisonLine, Estimate, Verdict};
 use maud::{Markup, html};
-use protocol::plan::Isolation;
+use protocol::plan::{Isolation, IsolationLevel};
 use record::numbers::{counted, duration};
 use serde::{Deserialize, Serialize};
 use verdict::chart::axis;
@@ -71,14 +71,15 @@ pub struct PictureSeries<'a> {
     /// Name in the legend.
     pub name: String,
     /// The level, which has the color.
-    pub level: Isolation,
+    pub level: IsolationLevel,
     /// Its points.
     pub points: Vec<&'a ComparedPoint>,
 }
 
 impl PictureSeries<'_> {
     fn class(&self) -> &'static str {
-        CLASSES[Isolation::ALL.iter().position(|level| *level == self.level).unwrap_or(0) % CLASSES.len()]
+        CLASSES
+            [Isolation::ALL.iter().position(|kind| *kind == self.level.kind()).unwrap_or(0) % CLASSES.len()]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Axis, AxisRecord, Experiment, ExperimentState, Row, Setting, SettingTexts};
 use crate::stats::{MIN_PAIRS, RunOutline, Spread, median};
-use protocol::plan::{Isolation, IsolationLevels};
+use protocol::plan::{IsolationLevel, IsolationLevels};
 use record::fitness::Fitness;
 use record::numbers::{counted, duration};
 use std::collections::BTreeMap;
@@ -117,13 +117,13 @@ impl ExperimentRuns {
 /// Returns a setting for each level of a setting whose runs have strategies at several, with the
 /// level and the number of earlier ones that are the same; else the setting itself. A level that is
 /// named twice is an A/A test.
-fn by_level(setting: &Setting) -> Vec<(Setting, Option<(Isolation, usize)>)> {
+fn by_level(setting: &Setting) -> Vec<(Setting, Option<(IsolationLevel, usize)>)> {
     let mixed = setting.values.get(&Axis::Isolation).filter(|text| text.contains('+'));
     let levels = mixed.and_then(|text| text.parse::<IsolationLevels>().ok());
     let (Some(text), Some(levels)) = (mixed, levels) else { return vec![(setting.clone(), None)] };
-    let own = |(level, again): (Isolation, usize)| {
+    let own = |(level, again): (IsolationLevel, usize)| {
         let mut own = setting.clone();
-        own.name = own.name.replace(text.as_str(), level.name());
+        own.name = own.name.replace(text.as_str(), &level.to_string());
         if again > 0 {
             (own.is_aa_test, own.name) = (true, format!("{} A/A", own.name));
         }

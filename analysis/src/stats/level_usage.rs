@@ -3,7 +3,7 @@
 
 use protocol::index::StrategyIndex;
 use protocol::labels::{Counter, StrategyCounter};
-use protocol::plan::{Isolation, Role};
+use protocol::plan::{Isolation, IsolationLevel, Role};
 use serde::{Deserialize, Serialize};
 use verdict::summary::{LevelDifference, Summary, ThreadSummary};
 
@@ -11,7 +11,7 @@ use verdict::summary::{LevelDifference, Summary, ThreadSummary};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelUsage {
     /// The isolation level.
-    pub level: Isolation,
+    pub level: IsolationLevel,
     /// Number of earlier places with the same level: above 0 in an A/A test.
     #[serde(default)]
     pub again: usize,
@@ -83,7 +83,7 @@ impl LevelUsage {
             own.filter_map(|strategy| plan.thread_of(Role::Strategy(strategy)))
         };
         let places = plan.isolation.places().enumerate();
-        let usage = |(place, (level, again)): (usize, (Isolation, usize))| {
+        let usage = |(place, (level, again)): (usize, (IsolationLevel, usize))| {
             let known = threads(place).filter_map(|thread| summary.processes.get(thread));
             let known = known.filter(|thread| !thread.untrusted).map(StrategyUsage::from_thread);
             Self {
@@ -176,7 +176,7 @@ mod tests {
         let cpu: Vec<Vec<u64>> =
             found.iter().map(|own| own.strategies.iter().map(|one| one.cpu_ns).collect()).collect();
         assert_eq!(cpu, wanted);
-        let places: Vec<_> = found.iter().map(|own| (own.level, own.again)).collect();
+        let places: Vec<_> = found.iter().map(|own| (own.level.kind(), own.again)).collect();
         assert_eq!(places, [(Isolation::Process, 0), (Isolation::Thread, 0), (Isolation::Thread, 1)]);
         let total = found[0].total();
         assert_eq!((total.returned, total.preempted), (200, 20));

@@ -153,7 +153,7 @@ pub fn contain_cases(
     let mut cases = Vec::new();
     for &isolation in isolations {
         let is_supported = |technique: &&Technique| {
-            isolation.distinct().all(|level| planner::is_supported(**technique, level))
+            isolation.distinct().all(|level| planner::is_supported(**technique, level.kind()))
         };
         // Next to threads no role is restarted but strategies.
         let has_threads = isolation.has_threads();

@@ -70,7 +70,9 @@ const CONTAIN: FaultPreset = FaultPreset {
     },
     levels: |asked| {
         let mut levels = every_level();
-        levels.retain(|levels| !has_program(asked) || levels.distinct().all(carries_programs));
+        levels.retain(|levels| {
+            !has_program(asked) || levels.distinct().all(|level| carries_programs(level.kind()))
+        });
         levels
     },
     cases,
@@ -103,7 +105,8 @@ fn cases(
     }
     let levels = isolations.iter().flat_map(IsolationLevels::distinct);
     let mut all = levels.flat_map(|level| techniques.iter().map(move |of| (*of, level)));
-    let refused = all.find_map(|(technique, isolation)| planner::check_reach(technique, isolation).err());
+    let refused =
+        all.find_map(|(technique, isolation)| planner::check_reach(technique, isolation.kind()).err());
     let names: Vec<&str> = techniques.iter().map(|technique| technique.name()).collect();
     let none = || UsageError(format!("nothing to try: no fault of these fits {}", names.join(", ")));
     Err(refused.unwrap_or_else(none).into())

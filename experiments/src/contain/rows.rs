@@ -4,7 +4,7 @@ use super::matrix::ContainCase;
 use analysis::experiment::contain::{MIN_WAIT_NS, WAIT_FACTOR};
 use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
 use protocol::index::StrategyIndex;
-use protocol::plan::{FaultKind, FaultTarget, FaultTime, Isolation, Role};
+use protocol::plan::{FaultKind, FaultTarget, FaultTime, IsolationLevel, Role};
 use record::run::{Outage, RestartSteps, RunOutcome};
 use verdict::summary::{CUT_SHORT, Distribution, RoleRestartSummary, Summary};
 
@@ -61,7 +61,7 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     };
     let lost_of_others = if survived { containment.lost_of_survivors } else { lost_of_others(summary) };
     Containment {
-        isolation: case.isolation.of(StrategyIndex(victim)),
+        isolation: case.isolation.level_of(StrategyIndex(victim)),
         others: levels_of_others(case, victim, summary.plan.trading().strategies),
         technique: case.technique,
         fault: case.scenario.name.clone(),
@@ -88,12 +88,13 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
 }
 
 /// Returns the levels of the other strategies; none in a run with one level.
-fn levels_of_others(case: &ContainCase, victim: u16, strategies: u16) -> Vec<Isolation> {
+fn levels_of_others(case: &ContainCase, victim: u16, strategies: u16) -> Vec<IsolationLevel> {
     if case.isolation.only().is_some() {
         return Vec::new();
     }
-    let is_theirs = |level: &Isolation| {
-        (0..strategies).any(|other| other != victim && case.isolation.of(StrategyIndex(other)) == *level)
+    let is_theirs = |level: &IsolationLevel| {
+        (0..strategies)
+            .any(|other| other != victim && case.isolation.level_of(StrategyIndex(other)) == *level)
     };
     case.isolation.distinct().filter(is_theirs).collect()
 }

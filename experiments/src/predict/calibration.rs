@@ -111,7 +111,7 @@ mod tests {
         let machine = fake::plain(cores).machine();
         let mut record = new_record(Kind::Predict, &SweepRequest::default(), 1, machine, &Common::default());
         record.figures.insert("build", &build);
-        plan_pilot(&mut record, level, Bytes(set)).unwrap();
+        plan_pilot(&mut record, level.into(), Bytes(set)).unwrap();
         record
     }
 

@@ -26,7 +26,7 @@ use anyhow::Result;
 use clap::Args;
 use planner::config::{Common, Settings, UsageError};
 use planner::host::Machine;
-use protocol::plan::{Idle, Isolation};
+use protocol::plan::{Idle, Isolation, IsolationLevel};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -45,7 +45,7 @@ pub struct PredictFlags {
     rate: Option<Count>,
     /// Compare this level with threads
     #[arg(long, value_name = "LEVEL", default_value = "process", value_parser = read_level)]
-    isolation: Isolation,
+    isolation: IsolationLevel,
     /// Let strategies wait like this: park, or spin on a core each
     #[arg(long, value_name = "HOW", default_value = "park", value_parser = read_idle)]
     idle: Idle,
@@ -89,8 +89,8 @@ fn read_idle(text: &str) -> Result<Idle, String> {
     idle.ok_or_else(|| "expected park or spin: no other way of waiting is predicted".into())
 }
 
-fn read_level(text: &str) -> Result<Isolation, String> {
-    let level = Isolation::from_name(text).filter(|level| *level != Isolation::Thread);
+fn read_level(text: &str) -> Result<IsolationLevel, String> {
+    let level = IsolationLevel::from_name(text).filter(|level| *level != Isolation::Thread);
     level
         .ok_or_else(|| "expected a level that is compared with threads: process, container or sandbox".into())
 }
@@ -152,7 +152,7 @@ impl ExperimentFlags for PredictFlags {
             let most = plain(MAX_RATE_PER_S);
             return usage(format!("--rate {rate}: give 1 to {most} orders a second, for example 50k"));
         }
-        if let Err(why) = check_isolation([self.isolation].into_iter(), self.allow_weaker_sandbox) {
+        if let Err(why) = check_isolation([self.isolation.kind()].into_iter(), self.allow_weaker_sandbox) {
             return Err(UsageError(format!("--isolation {}: {why:#}", self.isolation)).into());
         }
         let base = Settings { seed: Some(self.seed), ..Settings::default() };

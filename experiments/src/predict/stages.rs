@@ -6,7 +6,7 @@ use analysis::experiment::predict::{CorePrediction, EXTRAPOLATED, SharedCoreMode
 use analysis::experiment::{Asked, Axis, Experiment, Kind, MeasuredCell, PredictPart, Row, Setting};
 use anyhow::{Context, Result, anyhow};
 use planner::config::{Choice, DelayRange, Settings, UsageError};
-use protocol::plan::{Idle, Isolation, IsolationLevels, Technique};
+use protocol::plan::{Idle, Isolation, IsolationLevel, IsolationLevels, Technique};
 use record::numbers::duration;
 use record::units::{Bytes, Count, Nanos};
 use shm::random::SplitMix64;
@@ -39,7 +39,7 @@ const DELAY: DelayRange = DelayRange { min_ns: 500_000, max_ns: 2_000_000 };
 const OVERLOAD: (Nanos, f64) = (Nanos(1_000_000_000), 1_000_000.0);
 
 /// Plans the first run, which says how much a core carries, about.
-pub(super) fn plan_pilot(record: &mut Experiment, level: Isolation, set: Bytes) -> Result<()> {
+pub(super) fn plan_pilot(record: &mut Experiment, level: IsolationLevel, set: Bytes) -> Result<()> {
     let base = Settings {
         technique: Some(Technique::default()),
         isolation: Some(levels(level, 2)?),
@@ -63,12 +63,12 @@ pub(super) fn plan_pilot(record: &mut Experiment, level: Isolation, set: Bytes) 
 }
 
 /// Plans runs of threads and of a level, alternated: the asked strategies spin on a core each.
-pub(super) fn plan_core_each(record: &mut Experiment, level: Isolation, set: Bytes) -> Result<()> {
+pub(super) fn plan_core_each(record: &mut Experiment, level: IsolationLevel, set: Bytes) -> Result<()> {
     let asked = Asked::of_experiment(record).context("nothing is asked")?;
-    let plan = |isolation: Isolation| -> Result<Setting> {
+    let plan = |isolation: IsolationLevel| -> Result<Setting> {
         let base = Settings {
             technique: Some(Technique::default()),
-            isolation: Some(IsolationLevels::all(isolation)),
+            isolation: Some(isolation.into()),
             idle: Some(Choice::Fixed(Idle::Spin)),
             delay: Some(DELAY),
             working_set: Some(set),
@@ -80,7 +80,7 @@ pub(super) fn plan_core_each(record: &mut Experiment, level: Isolation, set: Byt
         setting.values.insert(Axis::Isolation, isolation.to_string());
         Ok(setting)
     };
-    let settings = [plan(Isolation::Thread)?, plan(level)?];
+    let settings = [plan(Isolation::Thread.into())?, plan(level)?];
     record.repeats = REPEATS;
     record.asked_repeats = REPEATS;
     record.plan_rows(&settings);
@@ -88,8 +88,8 @@ pub(super) fn plan_core_each(record: &mut Experiment, level: Isolation, set: Byt
 }
 
 /// Returns levels with several groups of threads, and one other level.
-fn levels(level: Isolation, threads: usize) -> Result<IsolationLevels> {
-    let all = [vec![Isolation::Thread; threads], vec![level]].concat();
+fn levels(level: IsolationLevel, threads: usize) -> Result<IsolationLevels> {
+    let all = [vec![Isolation::Thread.into(); threads], vec![level]].concat();
     IsolationLevels::new(&all).map_err(anyhow::Error::from)
 }
 
@@ -241,12 +241,12 @@ fn predict(
             .push(format!("measured in its place, as the nearest that this machine can: {}", cell.name()));
     }
     let ceilings =
-        [Isolation::Thread, level_of(&base_of(record)?)].map(|level| ceiling(record, &cell, level));
+        [Isolation::Thread.into(), level_of(&base_of(record)?)].map(|level| ceiling(record, &cell, level));
     Ok(std::iter::once(setting).chain(ceilings.into_iter().flatten()).collect())
 }
 
 /// Returns a run to which more orders are offered than strategies at a level can send.
-fn ceiling(record: &Experiment, cell: &Asked, level: Isolation) -> Result<Setting> {
+fn ceiling(record: &Experiment, cell: &Asked, level: IsolationLevel) -> Result<Setting> {
     let base = Settings { isolation: Some(level.into()), crossover: None, ..base_of(record)? };
     let (window, of_core) = OVERLOAD;
     let cell = Asked { rate_per_s: of_core * f64::from(cell.cores.min(cell.strategies)), ..*cell };
@@ -257,9 +257,9 @@ fn ceiling(record: &Experiment, cell: &Asked, level: Isolation) -> Result<Settin
 }
 
 /// Returns the level that is compared with threads.
-fn level_of(base: &Settings) -> Isolation {
+fn level_of(base: &Settings) -> IsolationLevel {
     let level = base.isolation.and_then(|levels| levels.distinct().find(|level| *level != Isolation::Thread));
-    level.unwrap_or(Isolation::Process)
+    level.unwrap_or(Isolation::Process.into())
 }
 
 /// Returns the run of what was asked, or of the nearest cell that this machine can run.

@@ -93,11 +93,16 @@ fn check(run: &ActiveRunHandle, slot: Option<StrategyIndex>) -> Result<StrategyI
     }
     let trading = plan.trading();
     let is_process = |strategy: &StrategyIndex| !plan.isolation.of(*strategy).is_thread();
-    let is_free = |strategy: &StrategyIndex| is_process(strategy) && run.incarnation(*strategy).fenced;
+    let is_alone = |strategy: &StrategyIndex| is_process(strategy) && plan.group_of(*strategy).is_empty();
+    let is_free = |strategy: &StrategyIndex| is_alone(strategy) && run.incarnation(*strategy).fenced;
     match slot {
         Some(slot) if !is_process(&slot) => {
             let why = "is a thread of the engine's process, and none is added to a running process";
             Err(UsageError(format!("{} {why}: use --isolation process", Role::Strategy(slot))))
+        }
+        Some(slot) if !is_alone(&slot) => {
+            let why = "shares its process with others, and none is added to that: use --spare-strategies N, each of which has one";
+            Err(UsageError(format!("{} {why}", Role::Strategy(slot))))
         }
         Some(slot) if !is_free(&slot) => {
             let why = "is not down: retire it first, or use launcher replace";

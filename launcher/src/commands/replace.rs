@@ -191,6 +191,14 @@ fn check(run: &ActiveRunHandle, strategy: StrategyIndex, is_replaced: bool) -> R
         let why = "is a thread of the engine's process, which cannot be ended alone: use --isolation process";
         return Err(UsageError(format!("{name} {why}")));
     }
+    if let [first, .., last] = plan.group_of(strategy)[..] {
+        let level = plan.isolation.of(strategy);
+        let why = format!(
+            "shares its process with others, from strategy-{first} to strategy-{last}: it cannot be ended without them.\n\
+             Use launcher kill to stop its orders, or start a run with --isolation {level} without groups"
+        );
+        return Err(UsageError(format!("{name} {why}")));
+    }
     let life = run.incarnation(strategy);
     if life.fenced {
         let what = if is_replaced { "replace" } else { "retire" };

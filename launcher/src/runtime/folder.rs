@@ -44,7 +44,9 @@ impl RunFolder {
             Workload::Board(_) => "board",
             Workload::Trading(_) | Workload::Queue(_) => plan.technique.name(),
         };
-        let path = create_result_folder(out, &time, &format!("{what}-{}", plan.isolation))?;
+        // No shell expands the name.
+        let isolation = plan.isolation.to_string().replace('*', "x");
+        let path = create_result_folder(out, &time, &format!("{what}-{isolation}"))?;
         Ok(Self { path: path.canonicalize()?, keep: false })
     }
 

@@ -83,6 +83,7 @@ pub fn prepare(
     let counts = OrderCounts { opening_orders, ..OrderCounts::from_schedule(&schedule) };
     let (mut plan, mut warnings) = planner::layout(resolved, machine, &counts, new_identity(began)?)?;
     resources::settle(&mut plan, host::root(), geteuid().is_root())?;
+    resources::check_speculation(&plan)?;
     if plan.isolation.has(Isolation::Sandbox) {
         plan.weaker_sandbox = weaker_sandbox;
         warnings.extend(check_sandbox(weaker_sandbox)?);

@@ -11,13 +11,17 @@
 //! `RLIMIT_NPROC` counts all processes of a user: elsewhere it would bind the wrong ones.
 
 use crate::runtime::container::cgroups::{self, CPU, MEMORY, PIDS};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use nix::sys::resource::{RLIM_INFINITY, Resource};
 use nix::unistd::User;
 use planner::config::UsageError;
 use protocol::index::StrategyIndex;
-use protocol::plan::{Isolation, LimitKeeper, Plan, ProcessPlan, Role, StrategyResources, StrategyUser};
+use protocol::plan::{
+    Isolation, LimitKeeper, Plan, ProcessPlan, Role, Speculation, StrategyResources, StrategyUser,
+};
+use std::io::ErrorKind;
 use std::path::Path;
+use system::speculation;
 use system::start::StartConditions;
 
 /// Decides what enforces each limit of the plan on this machine, and finds the users. `is_root`:
@@ -125,7 +129,49 @@ pub fn start_conditions(plan: &Plan, process: &ProcessPlan, root: &Path) -> Resu
         limits.push((Resource::RLIMIT_RTPRIO, priority.into()));
     }
     let user = resources.user.as_ref().map(|user| (user.user, user.group));
-    Ok(StartConditions { groups, limits, user })
+    let closes_speculation = is_strategy && plan.trading().speculation == Speculation::Closed;
+    Ok(StartConditions { groups, limits, user, closes_speculation })
+}
+
+/// Checks that this kernel lets processes close their speculation, if the plan asks for that.
+///
+/// # Errors
+/// It does not, with the reason.
+pub fn check_speculation(plan: &Plan) -> Result<(), UsageError> {
+    if plan.trading().speculation == Speculation::Open {
+        return Ok(());
+    }
+    speculation::try_close().map_err(|error| {
+        let why = match error.raw_os_error() {
+            Some(nix::libc::EINVAL) => "this kernel has no control of it",
+            Some(nix::libc::ENXIO | nix::libc::ENODEV | nix::libc::EPERM) => {
+                "the kernel's mitigation is off (spectre_v2_user=off, mitigations=off), or this CPU needs none"
+            }
+            _ => "the kernel does not close it",
+        };
+        UsageError(format!("--speculation closed: {why}: {error}.\nLeave --speculation out, or start the kernel with spectre_v2_user=prctl"))
+    })
+}
+
+/// Checks that the conditions of a started process have reached it: its speculation is closed. One
+/// that has ended already says nothing.
+///
+/// # Errors
+/// The kernel reports another state.
+pub fn verify_speculation(plan: &Plan, process: &ProcessPlan, pid: u32) -> Result<()> {
+    let is_strategy = plan.roles_of(process).all(|role| matches!(role, Role::Strategy(_)));
+    if !is_strategy || plan.trading().speculation == Speculation::Open {
+        return Ok(());
+    }
+    match speculation::check_closed(pid) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        checked => checked.with_context(|| {
+            format!(
+                "--speculation closed did not reach {} (pid {pid}): its run would measure something else",
+                process.name
+            )
+        }),
+    }
 }
 
 /// How often the limits of a strategy's cgroup were met.
@@ -314,6 +360,29 @@ mod tests {
             let error = settled(words, controllers).unwrap_err().0;
             assert!(error.contains(wanted) && error.lines().count() == 2, "{error}");
         }
+    }
+
+    /// A strategy that was started without what closes it.
+    #[test]
+    fn closed_speculation_that_did_not_reach_child_is_found() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let (open, closed) = (plan("strategies=1"), plan("strategies=1 speculation=closed"));
+        let [strategy, engine] = &closed.processes[..] else { panic!("{:?}", closed.processes) };
+        let found = verify_speculation(&closed, strategy, child.id()).map_err(|error| format!("{error:#}"));
+        let others = [(&open, strategy), (&closed, engine)]
+            .map(|(plan, process)| verify_speculation(plan, process, child.id()).is_ok());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let why = found.unwrap_err();
+        assert!(
+            why.contains("did not reach strategy-0") && why.contains("SpeculationIndirectBranch"),
+            "{why}"
+        );
+        assert_eq!(others, [true; 2], "nothing was asked of them");
+        assert!(verify_speculation(&closed, strategy, child.id()).is_ok(), "it has ended");
+        let conditions =
+            |process| start_conditions(&closed, process, planner::host::root()).unwrap().closes_speculation;
+        assert_eq!([strategy, engine].map(conditions), [true, false]);
     }
 
     #[test]

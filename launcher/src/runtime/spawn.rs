@@ -53,10 +53,23 @@ pub struct Processes {
     kinds: HashMap<usize, String>,
 }
 
+/// Starts a process of the plan, and ends it again if what was asked for has not reached it.
+fn start(segments: &Segments, index: usize, kind: Option<&str>) -> Result<Process> {
+    let mut started = start_unverified(segments, index, kind)?;
+    let plan = &segments.plan;
+    if started.container_failure().is_none()
+        && let Err(error) = resources::verify_speculation(plan, &plan.processes[index], started.pid())
+    {
+        started.end();
+        return Err(error);
+    }
+    Ok(started)
+}
+
 /// Starts a process of the plan: this executable, or the program that its strategy is. A program's
 /// process id is published before `exec`: it may disable its parent-death signal, and the launcher
 /// may die before it reads the id.
-fn start(segments: &Segments, index: usize, kind: Option<&str>) -> Result<Process> {
+fn start_unverified(segments: &Segments, index: usize, kind: Option<&str>) -> Result<Process> {
     let process = &segments.plan.processes[index];
     let will_start = |command: &mut Command| segments.control.prepare_start(index, command);
     let (folder, address) = (Path::new(&segments.plan.folder), segments.address());

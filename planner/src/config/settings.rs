@@ -23,7 +23,7 @@ use super::{
 use clap::{Arg, ArgMatches};
 use protocol::plan::{
     Binary, ExchangePlacement, Idle, Isolation, IsolationLevels, Journaling, OnDeath, OrderSequence,
-    Placement, Stamps, Technique, Threading,
+    Placement, Speculation, Stamps, Technique, Threading,
 };
 use protocol::wire::{MAX_STRATEGIES, MAX_VENUES};
 use record::units::{Bytes, Count, Nanos};
@@ -62,7 +62,8 @@ settings! {
     "Layout" {
         /// Use this technique for the two contended hand-offs
         technique "NAME": Technique = Technique::default();
-        /// Separate strategies and engine at this level; several are assigned round-robin
+        /// Separate strategies and engine at this level; several are assigned round-robin, and
+        /// process*4 puts each four strategies of its level into one process, a group
         isolation "LEVELS": IsolationLevels = IsolationLevels::all(Isolation::Process);
         /// Give each role a thread, or the whole engine one
         threading "HOW": Choice<Threading> = Choice::Auto;
@@ -164,6 +165,9 @@ settings! {
         /// Run strategies as another user, all or one, e.g. strategy-2=nobody; only for root
         /// [default: the launcher's]
         user "NAME": ByStrategy<UserName>;
+        /// Close the speculation of strategies' processes over indirect branches: the kernel issues
+        /// barriers at each switch to and from them
+        speculation "HOW": Speculation => Speculation::Open;
         /// Let strategies at level process leave core dumps, where the kernel writes them
         core_dumps "SWITCH": OptIn => OptIn(false);
     }

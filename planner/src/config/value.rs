@@ -114,7 +114,7 @@ impl SettingValue for IsolationLevels {
     fn parse(text: &str) -> Result<Self, String> {
         text.parse().map_err(|error| match error {
             IsolationError::Unknown(name) => unknown(&name, &Isolation::names()),
-            IsolationError::Count(_) => error.to_string(),
+            error => error.to_string(),
         })
     }
     fn text(&self) -> String {
@@ -127,7 +127,12 @@ impl SettingValue for IsolationLevels {
     fn any_text() -> proptest::prelude::BoxedStrategy<String> {
         use proptest::prelude::*;
         let name = proptest::sample::select(Isolation::names());
-        proptest::collection::vec(name, 1..4).prop_map(|names| names.join("+")).boxed()
+        let level = (name, 1u16..=256).prop_map(|(name, size)| match (name, size % 4) {
+            ("thread", _) | (_, 0) => name.to_owned(),
+            _ if size == 1 => name.to_owned(),
+            _ => format!("{name}*{size}"),
+        });
+        proptest::collection::vec(level, 1..4).prop_map(|levels| levels.join("+")).boxed()
     }
 }
 
@@ -164,6 +169,7 @@ impl Named for Technique {
 named_values!(
     protocol::plan::Binary,
     protocol::plan::ReaderWaiting,
+    protocol::plan::Speculation,
     Isolation,
     Threading,
     Placement,

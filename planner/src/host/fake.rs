@@ -217,12 +217,14 @@ mod tests {
             ("sys/devices/system/cpu/smt/control", "on\n"),
             ("sys/kernel/debug/sched/base_slice_ns", "2800000\n"),
             ("proc/cpuinfo", "processor : 0\nflags : fpu pcid tsc\nprocessor : 1\n"),
+            ("proc/self/status", "Name:\tlauncher\nSpeculationIndirectBranch:\tconditional enabled\n"),
         ] {
             host.put(path, content);
         }
         let found = host.machine().switching;
         assert_eq!(found.mitigations["spectre_v2"], "Mitigation: Retpolines; STIBP: disabled");
         assert!(!found.mitigations.contains_key("meltdown") && found.pcid);
+        assert_eq!(found.branch_speculation.as_deref(), Some("conditional enabled"));
         assert_eq!((found.smt.as_deref(), found.slice_ns), (Some("on"), Some(2_800_000)));
         assert_eq!(found.huge_pages.as_deref(), Some("madvise"));
     }

@@ -4,6 +4,7 @@ use super::files::{field, text};
 use record::machine::Switching;
 use std::fs;
 use std::path::Path;
+use system::speculation;
 
 /// Longest text of a mitigation that is kept, in characters.
 const MAX_TEXT: usize = 200;
@@ -21,6 +22,8 @@ pub(super) fn read(root: &Path, cpuinfo: &str) -> Switching {
     });
     Switching {
         mitigations: mitigations.collect(),
+        branch_speculation: speculation::state(&text(root, "proc/self/status"))
+            .map(|state| state.chars().take(MAX_TEXT).collect()),
         pcid: flags.split_whitespace().any(|flag| flag == "pcid"),
         huge_pages: huge_pages(root),
         smt: known("sys/devices/system/cpu/smt/control"),

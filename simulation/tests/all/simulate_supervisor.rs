@@ -63,6 +63,11 @@ fn has_threads_that_die(scenario: &Scenario) -> bool {
     scenario.kind == ScenarioKind::Deaths && scenario.plan.isolation.is_only(Isolation::Thread)
 }
 
+/// Strategies share processes, and some of them die.
+fn has_groups_that_die(scenario: &Scenario) -> bool {
+    scenario.kind == ScenarioKind::Deaths && scenario.plan.isolation.has_groups()
+}
+
 /// Takes a step, then drops some of the actions.
 fn without(is_forgotten: fn(&Action) -> bool) -> Box<SupervisorStep<'static>> {
     Box::new(move |supervisor, observed, now, out| {
@@ -204,6 +209,38 @@ fn misses_second_death() -> Box<SupervisorStep<'static>> {
     })
 }
 
+/// Starts the process of a group again, and publishes only its first strategy's next incarnation.
+fn restarts_one_of_group() -> Box<SupervisorStep<'static>> {
+    Box::new(|supervisor, observed, now, out| {
+        supervisor.step(observed, now, out);
+        let mut started = Vec::new();
+        out.retain(|action| match action {
+            Action::Renew(Role::Strategy(strategy), _) => {
+                let is_first =
+                    supervisor.containment().group_of(*strategy).iter().all(|it| !started.contains(it));
+                started.push(*strategy);
+                is_first
+            }
+            _ => true,
+        });
+    })
+}
+
+/// Believes that the process of a group is dead as soon as it was sent SIGKILL.
+fn repairs_living_group() -> Box<SupervisorStep<'static>> {
+    Box::new(|supervisor, observed, now, out| {
+        let mut observed = observed.clone();
+        for (index, process) in observed.processes.iter_mut().enumerate() {
+            let containment = supervisor.containment();
+            if containment.awaits_exit(index) && containment.has_group(index) {
+                process.exit.get_or_insert_default();
+                process.is_proven_dead = true;
+            }
+        }
+        supervisor.step(&observed, now, out);
+    })
+}
+
 /// Does not start the successor of a dead process.
 fn forgets_successor() -> Box<SupervisorStep<'static>> {
     without(|action| matches!(action, Action::Restart(_)))
@@ -291,7 +328,7 @@ fn starts_spares() -> Box<SupervisorStep<'static>> {
     })
 }
 
-const ALL: [BrokenSupervisor; 20] = {
+const ALL: [BrokenSupervisor; 22] = {
     const fn broken(name: &'static str, step: fn() -> Box<SupervisorStep<'static>>) -> BrokenSupervisor {
         BrokenSupervisor { name, recovery_only: false, has_surroundings: false, can_show: has_deaths, step }
     }
@@ -328,6 +365,14 @@ const ALL: [BrokenSupervisor; 20] = {
         BrokenSupervisor { can_show: has_additions, ..broken("forgets an epoch", forgets_epoch) },
         BrokenSupervisor { can_show: has_spares, ..broken("starts a spare", starts_spares) },
         BrokenSupervisor { can_show: has_endings, ..broken("replaces after the end", replaces_after_end) },
+        BrokenSupervisor {
+            can_show: has_groups_that_die,
+            ..broken("restarts one strategy of a group", restarts_one_of_group)
+        },
+        BrokenSupervisor {
+            can_show: has_groups_that_die,
+            ..broken("repairs a group that lives", repairs_living_group)
+        },
         of_recovery("misses a death with another", misses_second_death),
         of_recovery("forgets a successor", forgets_successor),
         of_recovery("forgets to drain", forgets_drain),

@@ -35,7 +35,7 @@ impl Containment<'_> {
                 // It will be down soon.
                 continue;
             }
-            if !self.handled_commands.insert(addition.number) || case.is_thread {
+            if !self.handled_commands.insert(addition.number) || case.is_thread || !case.group.is_empty() {
                 continue;
             }
             let replaced = || EndByOperator::Replaced(addition.kind.clone());

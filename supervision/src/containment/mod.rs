@@ -22,10 +22,11 @@
 //! it: see `additions.rs`.
 //!
 //! A strategy that is a thread of the engine's process dies alone if its thread ends or hangs: see
-//! `threads.rs`.
+//! `threads.rs`. Strategies that share a process of their own die together: see `groups.rs`.
 
 mod additions;
 mod gateways;
+mod groups;
 mod journaled;
 mod strategies;
 mod supervised;
@@ -106,7 +107,7 @@ impl<'a> Containment<'a> {
                 let is_alone = |it: &usize| plan.strategy_dying_alone(&plan.threads[*it]).is_some();
                 processes.push(match plan.thread_of(role).filter(is_alone) {
                     Some(thread) => SupervisedProcess::for_thread(plan, process_of(role), thread, index),
-                    None => SupervisedProcess::new(plan, process_of(role), SupervisedRoles::Strategy(index)),
+                    None => SupervisedProcess::for_strategy(plan, process_of(role), index),
                 });
             }
         }
@@ -128,8 +129,9 @@ impl<'a> Containment<'a> {
 
     /// Records that a fault was injected into the process of a role, at a time in ticks.
     pub(crate) fn record_fault(&mut self, role: Role, ticks: u64) {
-        if let Some(case) = self.processes.iter_mut().find(|case| case.has_role(role)) {
-            case.fault = Some(ticks);
+        let Some(place) = self.processes.iter().position(|case| case.has_role(role)) else { return };
+        for place in self.places_of_group(place) {
+            self.processes[place].fault = Some(ticks);
         }
     }
 
@@ -337,17 +339,23 @@ impl<'a> Containment<'a> {
                     true => self.try_record_strategy_repair(place, death, observed),
                     false => self.try_record_gateway_repair(place, death, observed),
                 };
-                if !is_repaired {
+                if !is_repaired || !self.is_group_repaired(place, observed) {
                     return false;
                 }
                 if !self.processes[place].is_thread {
                     out.perform(Action::Forget(self.processes[place].process));
                 }
-                self.decide_restart(place, death, observed, now, out);
+                match self.processes[place].group.is_empty() {
+                    true => self.decide_restart(place, death, observed, now, out),
+                    false => self.decide_restart_of_group(place, observed, now, out),
+                }
             }
             SupervisionStage::Paused(_, due) if self.ns_since_start(now) < due => return false,
             SupervisionStage::Paused(..) if self.is_engine_recovering() => return false,
             SupervisionStage::Paused(death, _) => match is_strategy {
+                true if !self.processes[place].group.is_empty() => {
+                    self.restart_group(place, liveness, now, out);
+                }
                 true => {
                     self.start_incarnation(place, SupervisionStage::Starting(death), liveness, now, out);
                 }
@@ -435,12 +443,17 @@ impl<'a> Containment<'a> {
 
     /// Starts the next incarnation of a process, and forgets what was observed of the last one.
     fn restart(&mut self, place: usize, liveness: &mut Liveness, now: u64, out: &mut dyn Actions) {
-        let case = &mut self.processes[place];
-        (case.is_renewed, case.dying, case.is_slow_to_exit) = (true, None, false);
-        case.threads.iter().for_each(|thread| liveness.reset_thread(*thread, now));
+        self.forget_last_incarnation(place, liveness, now);
+        let case = &self.processes[place];
         if !case.is_thread {
             out.perform(Action::Restart(case.process));
         }
+    }
+
+    fn forget_last_incarnation(&mut self, place: usize, liveness: &mut Liveness, now: u64) {
+        let case = &mut self.processes[place];
+        (case.is_renewed, case.dying, case.is_slow_to_exit) = (true, None, false);
+        case.threads.iter().for_each(|thread| liveness.reset_thread(*thread, now));
     }
 
     /// Returns the first fault of a process's threads.

@@ -181,7 +181,7 @@ impl Containment<'_> {
                 // it has finished: nothing follows, unless it does not exit and is killed for that.
                 continue;
             }
-            let is_meant = !case.is_thread && *ticks >= case.started_ticks;
+            let is_meant = !case.is_thread && case.group.is_empty() && *ticks >= case.started_ticks;
             if is_meant && is_up && !self.has_read_reports(place, observed, now) {
                 continue;
             }
@@ -261,6 +261,7 @@ impl Containment<'_> {
             if exit.is_none() && !case.is_thread {
                 out.perform(Action::Kill(process));
             }
+            self.take_group(place, incident, observed, detected.unwrap_or(now));
             true
         } else if stage != SupervisionStage::Running
             && case.all_threads_are(observed, |state| state >= ThreadState::Running)
@@ -350,7 +351,7 @@ impl Containment<'_> {
         (strategy.0 + strategies - self.first_inspected) % strategies < HEADERS_PER_STEP
     }
 
-    fn record_incident(
+    pub(super) fn record_incident(
         &mut self,
         place: usize,
         pid: u32,
@@ -386,6 +387,7 @@ impl Containment<'_> {
             slow_exit: None,
             abandoned: false,
             by_operator: None,
+            group: self.plan.group_of(strategy),
         });
         self.incidents.len() - 1
     }
@@ -501,6 +503,19 @@ impl Containment<'_> {
         now: u64,
         out: &mut dyn Actions,
     ) {
+        self.prepare_incarnation(place, stage, now, out);
+        self.restart(place, liveness, now, out);
+    }
+
+    /// Resets the memory of a strategy that is about to be started in its next epoch, and publishes
+    /// that.
+    pub(super) fn prepare_incarnation(
+        &mut self,
+        place: usize,
+        stage: SupervisionStage,
+        now: u64,
+        out: &mut dyn Actions,
+    ) {
         let case = &mut self.processes[place];
         case.epoch += 1;
         case.started_ticks = now;
@@ -513,12 +528,11 @@ impl Containment<'_> {
             out.perform(Action::ResetThread(case.threads[0]));
         }
         out.perform(Action::Renew(role, epoch));
-        self.restart(place, liveness, now, out);
     }
 }
 
 /// Describes how a strategy's process exited, unless it runs or exited as it should.
-fn early_exit(case: &SupervisedProcess, observed: &Observations) -> Option<String> {
+pub(super) fn early_exit(case: &SupervisedProcess, observed: &Observations) -> Option<String> {
     let exit = observed.processes[case.process].exit.as_ref()?;
     let thread = &observed.threads[case.threads[0]];
     if exit.is_success && thread.state() == ThreadState::Done {

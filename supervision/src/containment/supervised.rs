@@ -1,4 +1,4 @@
-//! State of one supervised process.
+//! State of one supervised process. The strategies of a group have one each, with the same process.
 
 use crate::observations::Observations;
 use crate::restart_policy::{IncarnationEnd, RestartPolicy};
@@ -44,6 +44,9 @@ pub(super) struct SupervisedProcess {
     pub threads: Vec<usize>,
     /// It is not the process, but the strategy's thread in it, which dies alone.
     pub is_thread: bool,
+    /// Places of the strategies that share the process and die with it, its own included; empty of a
+    /// strategy alone, and of other roles.
+    pub group: Vec<usize>,
     /// Since when its thread is gone that published no end, in ticks.
     pub gone_since: Option<u64>,
     /// The incarnation that died last was fenced although its thread may still run.
@@ -91,6 +94,7 @@ impl SupervisedProcess {
             process,
             threads: plan.processes[process].threads.iter().map(|thread| *thread as usize).collect(),
             is_thread: false,
+            group: Vec::new(),
             gone_since: None,
             is_abandoned: false,
             stage: if is_spare { SupervisionStage::Down } else { SupervisionStage::Running },
@@ -117,6 +121,16 @@ impl SupervisedProcess {
     /// Returns `true` if it is this process, and not a thread in it.
     pub(super) const fn is_process(&self, process: usize) -> bool {
         self.process == process && !self.is_thread
+    }
+
+    /// A strategy's process, or its thread in the process of its group. Strategies have the places
+    /// of their indices.
+    pub(super) fn for_strategy(plan: &Plan, process: usize, strategy: StrategyIndex) -> Self {
+        let new = Self::new(plan, process, SupervisedRoles::Strategy(strategy));
+        let group: Vec<usize> = plan.group_of(strategy).into_iter().map(StrategyIndex::as_usize).collect();
+        let own = plan.thread_of(Role::Strategy(strategy)).filter(|_| !group.is_empty());
+        let threads = own.map_or(new.threads, |thread| vec![thread]);
+        Self { threads, group, ..new }
     }
 
     /// A strategy's thread in the engine's process.

@@ -4,6 +4,7 @@
 mod crash_loops;
 mod debuggers;
 mod forged_headers;
+mod groups;
 mod journaled_roles;
 mod lost_memory;
 mod machine_pause;
@@ -50,6 +51,8 @@ struct SteppedRun<'a> {
     debugger: Option<Debugger>,
     /// Processes that exit with status 7 as soon as they were started again.
     crashing: Option<usize>,
+    /// A strategy that the engine does not repair.
+    unrepaired: Option<StrategyIndex>,
     /// All actions, in order.
     actions: Vec<Action>,
 }
@@ -87,6 +90,7 @@ impl<'a> SteppedRun<'a> {
             waits_for_disk: Vec::new(),
             debugger: None,
             crashing: None,
+            unrepaired: None,
             actions: Vec::new(),
         };
         run.step();
@@ -145,6 +149,7 @@ impl<'a> SteppedRun<'a> {
         for action in &actions {
             match *action {
                 Action::Kill(process) => self.exit(process, "signal 9 (SIGKILL)"),
+                Action::Fence(Role::Strategy(strategy), _) if self.unrepaired == Some(strategy) => {}
                 Action::Fence(Role::Strategy(strategy), epoch) | Action::FenceThread(strategy, epoch) => {
                     let repair = &mut self.observed.strategies[strategy.as_usize()].repair;
                     (repair.repaired, repair.repaired_ticks) = (Some(epoch), self.now);

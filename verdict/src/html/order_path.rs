@@ -10,7 +10,7 @@ use crate::chart::svg::{self, Frame, WIDTH, coordinate, text, text_width};
 use crate::summary::{PercentileBreakdown, Summary};
 use maud::{Markup, html};
 use protocol::flow::Stage;
-use protocol::plan::Isolation;
+use protocol::plan::{Isolation, IsolationLevel};
 use record::fitness::{FIT, UNFIT};
 use record::numbers::{count, duration, plain};
 
@@ -68,11 +68,12 @@ impl OrderPath<'_> {
         let at = |role: usize, y: f64, class: &str, words: &str| {
             text(BOXES[role] + middle, y, "middle", class, words)
         };
-        let strategy = match self.summary.isolation.only() {
+        let strategy = match self.summary.isolation.only().map(IsolationLevel::kind) {
             Some(Isolation::Thread) => "a thread of the engine",
             Some(Isolation::Keys) => "a thread with a protection key",
             Some(Isolation::Container) => "a process in a container",
             Some(Isolation::Sandbox) => "a process in a sandbox",
+            Some(Isolation::Process) if self.summary.isolation.has_groups() => "a process of a group",
             Some(Isolation::Process) => "a process of its own",
             None => "a thread or a process",
         };

@@ -73,7 +73,7 @@ struct OrderPath<'a> {
     order: String,
     /// Isolation level of the order's strategy, in a run that mixes levels.
     #[serde(skip_serializing_if = "Option::is_none")]
-    level: Option<&'static str>,
+    level: Option<String>,
     became: &'a str,
     round_trip_ns: Option<f64>,
     rt_venue_ns: Option<f64>,
@@ -118,11 +118,11 @@ pub(super) fn inspect(
     let venue = elapsed(Point::GatewayRecv, Point::GatewayDone);
     let is_its_death =
         |incident: &Incident| (incident.strategy, incident.epoch) == (order.strategy(), order.epoch());
-    let level = record.plan.isolation.of(order.strategy());
+    let level = record.plan.isolation.level_of(order.strategy());
     let path = OrderPath {
         run: &record.plan.run,
         order: order.to_string(),
-        level: record.plan.isolation.only().is_none().then(|| level.name()),
+        level: record.plan.isolation.only().is_none().then(|| level.to_string()),
         became: OrderEnd::from_points(points, record.incidents.iter().any(is_its_death)).name(),
         round_trip_ns: round_trip,
         rt_venue_ns: round_trip.zip(venue).map(|(round_trip, venue)| round_trip - venue),
@@ -262,7 +262,7 @@ fn add_times(steps: &mut [PathStep], base: &LogTimebase) {
 }
 
 fn text(path: &OrderPath, out: &mut impl Write) -> io::Result<()> {
-    let level = path.level.map_or_else(String::new, |level| format!(" ({level})"));
+    let level = path.level.as_ref().map_or_else(String::new, |level| format!(" ({level})"));
     let mut head = format!("order {}{level} of run {}: {}", path.order, path.run, path.became);
     if let Some(round_trip) = path.round_trip_ns {
         head += &format!(", round trip {}", signed(round_trip));

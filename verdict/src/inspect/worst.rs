@@ -71,7 +71,7 @@ pub(super) fn inspect(
 fn level_of(order: &str, isolation: IsolationLevels) -> String {
     let strategy =
         order.split(['.', '/']).next().and_then(|strategy| strategy.parse().ok()).map(StrategyIndex);
-    let level = strategy.filter(|_| isolation.only().is_none()).map(|strategy| isolation.of(strategy));
+    let level = strategy.filter(|_| isolation.only().is_none()).map(|strategy| isolation.level_of(strategy));
     level.map_or_else(String::new, |level| format!(" ({level})"))
 }
 

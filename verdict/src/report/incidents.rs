@@ -7,6 +7,7 @@ use crate::table::{Column, Grid};
 use protocol::index::StrategyIndex;
 use record::cpu_shortage::CpuShortage;
 use record::escape::single_line;
+use std::collections::BTreeSet;
 
 const MAX_CAUSE_WIDTH: usize = 30;
 
@@ -67,6 +68,16 @@ fn shortages(incident: &IncidentSummary) -> Vec<String> {
     silence.into_iter().chain(slow_exit.as_ref().map(|found| line("ended late", found))).collect()
 }
 
+/// Returns a line for each group of strategies that died with their process.
+fn groups(incidents: &[&IncidentSummary]) -> Vec<String> {
+    let groups = incidents.iter().map(|incident| &incident.group).filter(|group| !group.is_empty());
+    let groups: BTreeSet<&Vec<StrategyIndex>> = groups.collect();
+    let names = |group: &Vec<StrategyIndex>| {
+        group.iter().map(|strategy| strategy.to_string()).collect::<Vec<_>>().join(", ")
+    };
+    groups.into_iter().map(|group| format!("{} shared a process, and died together", names(group))).collect()
+}
+
 /// Returns the tables of a run's incidents: at most `max` of them, those with the greatest effect
 /// on survivors, and the distributions over all.
 pub(super) fn grids(summary: &Summary, max: usize) -> Vec<Grid> {
@@ -100,7 +111,7 @@ pub(super) fn grids(summary: &Summary, max: usize) -> Vec<Grid> {
     incidents = incidents.note(
         "touched: on its way through the engine between the fault (or the detection) and 10 ms after the repair",
     );
-    for note in shown.iter().flat_map(|incident| shortages(incident)) {
+    for note in groups(&shown).into_iter().chain(shown.iter().flat_map(|incident| shortages(incident))) {
         incidents = incidents.note(note);
     }
     type Named = (&'static str, Distribution);

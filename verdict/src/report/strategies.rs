@@ -4,7 +4,7 @@ use super::units::{count, duration, duration_or_dash as time, percent, short};
 use crate::summary::{StrategySummary, Summary};
 use crate::table::{Column, Grid};
 use crate::tail::Cause;
-use protocol::plan::{Isolation, Trading};
+use protocol::plan::Trading;
 use record::escape::is_control;
 
 const MAX_STRATEGIES: usize = 16;
@@ -44,7 +44,8 @@ pub(super) fn grids(summary: &Summary) -> Vec<Grid> {
     if all.is_empty() {
         return Vec::new();
     }
-    let isolation = |row: &StrategySummary| row.level.map_or("–", Isolation::name).to_owned();
+    let isolation =
+        |row: &StrategySummary| row.level.map_or_else(|| "–".to_owned(), |level| level.to_string());
     let mut keys: Vec<Column<'_, StrategySummary>> =
         vec![("strategy", &|row| row.strategy.to_string()), ("program", &|row| display_name(&row.kind))];
     if summary.isolation.only().is_none() {

@@ -51,6 +51,10 @@ pub struct IncidentSummary {
     /// An operator ended it, and how; null if it died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_operator: Option<EndByOperator>,
+    /// The strategies that shared its process and ended with it, itself included; absent if it had a
+    /// process of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub group: Vec<StrategyIndex>,
     /// Outcomes of the orders that the dead incarnation received no report for.
     pub orders: OrderLosses,
     /// rt_venue of the orders of other strategies that the incident affected.
@@ -178,6 +182,7 @@ fn summary(incident: &Incident, orders: OrderLosses, survivors: Survivors) -> In
         silence: incident.silence,
         slow_exit: incident.slow_exit,
         by_operator: incident.by_operator.clone(),
+        group: incident.group.clone(),
         orders,
         survivors,
     }

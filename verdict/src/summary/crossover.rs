@@ -7,7 +7,7 @@
 
 use super::figures::from_due;
 use crate::merge::{Epochs, MergedRun};
-use protocol::plan::{Isolation, IsolationLevels};
+use protocol::plan::{Isolation, IsolationLevel, IsolationLevels};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 use shm::random::SplitMix64;
@@ -49,7 +49,7 @@ impl CrossoverSummary {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelDifference {
     /// The level.
-    pub level: Isolation,
+    pub level: IsolationLevel,
     /// Number of earlier places with the same level: above 0 in an A/A test.
     pub again: usize,
     /// Number of compared orders of the level.

@@ -9,7 +9,7 @@ use crate::merge::{ExchangeStamps, MergedRun, OrderRow, Trigger};
 use crate::radix_select::BitSet;
 use hdrhistogram::Histogram;
 use protocol::flow::{ExchangeStage, Stage, StageLocation};
-use protocol::plan::{Isolation, IsolationLevels};
+use protocol::plan::{IsolationLevel, IsolationLevels};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -196,7 +196,7 @@ impl MeasureSeries {
 /// The samples of the orders of strategies at one level.
 #[derive(Clone, Debug)]
 struct LevelSeries {
-    level: Isolation,
+    level: IsolationLevel,
     again: usize,
     series: [MeasureSeries; Self::MEASURES.len()],
 }
@@ -378,7 +378,7 @@ impl Figures {
     /// Returns the distributions of each place of an isolation level, in a run with several levels:
     /// the level, the number of places before it with the same level, and the distributions by the
     /// name of their measure.
-    pub fn levels(&self) -> impl Iterator<Item = (Isolation, usize, BTreeMap<String, Distribution>)> {
+    pub fn levels(&self) -> impl Iterator<Item = (IsolationLevel, usize, BTreeMap<String, Distribution>)> {
         self.levels.iter().map(|own| (own.level, own.again, own.distributions(self.ns_per_tick)))
     }
 

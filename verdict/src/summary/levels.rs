@@ -2,7 +2,7 @@
 
 use super::figures::{Distribution, Figures, Measure};
 use protocol::index::StrategyIndex;
-use protocol::plan::{Isolation, Plan};
+use protocol::plan::{IsolationLevel, Plan};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelSummary {
     /// The isolation level.
-    pub level: Isolation,
+    pub level: IsolationLevel,
     /// Number of earlier groups of strategies in the run at the same level: 0 except in an A/A
     /// test.
     #[serde(default)]

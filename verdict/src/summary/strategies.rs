@@ -6,7 +6,7 @@ use super::threads::ThreadSummary;
 use crate::cause::{Cause, NanosByCause};
 use crate::merge::MergedRun;
 use protocol::index::StrategyIndex;
-use protocol::plan::{Isolation, ProcessPlan, Role};
+use protocol::plan::{IsolationLevel, ProcessPlan, Role};
 use protocol::stamps::Point;
 use record::run::{ProcessUsage, RunRecord};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub struct StrategySummary {
     pub kind: String,
     /// Isolation between it and the engine.
     #[serde(default)]
-    pub level: Option<Isolation>,
+    pub level: Option<IsolationLevel>,
     /// Number of orders sent.
     pub sent: u64,
     /// rt_venue of its orders: the time that the engine adds.
@@ -129,7 +129,7 @@ pub(super) fn summarize(
         StrategySummary {
             strategy,
             kind: trading.strategy_kind(strategy).to_owned(),
-            level: Some(plan.isolation.of(strategy)),
+            level: Some(plan.isolation.level_of(strategy)),
             sent: times.sent,
             rt_venue: distribution(&mut times.engine_ticks, ns_per_tick),
             send_lag: distribution(&mut times.send_lag, ns_per_tick),

@@ -5,7 +5,7 @@ use super::IncidentSummary;
 use super::threads::ThreadSummary;
 use protocol::index::StrategyIndex;
 use protocol::labels::{Counter, StrategyCounter};
-use protocol::plan::{Isolation, ProcessPlan, Role};
+use protocol::plan::{IsolationLevel, Role};
 use record::run::{ProcessUsage, RunRecord};
 use serde::{Deserialize, Serialize};
 
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StrategyCosts {
     /// The isolation level.
-    pub isolation: Isolation,
+    pub isolation: IsolationLevel,
     /// Number of strategies of the level.
     pub strategies: u64,
     /// CPU seconds of their threads for a million of their orders; null if none returned.
     pub cpu_s_per_million: Option<f64>,
     /// CPU seconds for each second in which a strategy had nothing to do; null if it always had.
     pub idle_cpu: Option<f64>,
-    /// Private memory of a strategy's process, mean in bytes; null for threads, which have none of
+    /// Private memory of a strategy's process, or its share of that of its group, mean in bytes; null for threads, which have none of
     /// their own, and where the kernel does not show it.
     pub private_bytes: Option<f64>,
     /// Proportional set size (PSS) of a strategy's process, mean in bytes; null for threads, and
@@ -83,7 +83,8 @@ impl StrategyCosts {
 struct LevelParts<'a> {
     strategies: Vec<StrategyIndex>,
     threads: Vec<&'a ThreadSummary>,
-    usages: Vec<ProcessUsage>,
+    /// The usage of each strategy's process, and how many strategies share that.
+    usages: Vec<(ProcessUsage, usize)>,
     misses: [Vec<f64>; 2],
 }
 
@@ -114,12 +115,16 @@ fn idle_cpu(threads: &[&ThreadSummary]) -> Option<f64> {
 }
 
 impl LevelParts<'_> {
-    fn costs(&self, isolation: Isolation, incidents: &[IncidentSummary]) -> StrategyCosts {
+    fn costs(&self, isolation: IsolationLevel, incidents: &[IncidentSummary]) -> StrategyCosts {
         let Self { strategies, threads, usages, misses } = self;
         let returned: u64 = threads.iter().map(|thread| counter(thread, StrategyCounter::Returned)).sum();
         let cpu_ns: u64 = threads.iter().map(|thread| thread.cpu_ns).fold(0, u64::saturating_add);
+        // A strategy of a group has its share of their process.
         let of_usage = |figure: fn(&ProcessUsage) -> Option<u64>| {
-            mean(usages.iter().filter_map(figure).map(|bytes| bytes as f64))
+            let share = |(usage, sharing): &(ProcessUsage, usize)| {
+                Some(figure(usage)? as f64 / (*sharing).max(1) as f64)
+            };
+            mean(usages.iter().filter_map(share))
         };
         let of_thread = |figure: fn(&ThreadSummary) -> u64| {
             mean(threads.iter().map(|thread| figure(thread) as f64)).unwrap_or(0.0)
@@ -147,7 +152,7 @@ impl LevelParts<'_> {
             involuntary_switches: of_thread(|thread| thread.involuntary_switches),
             dtlb_misses: per_order(&misses[0]),
             last_level_misses: per_order(&misses[1]),
-            startup_ns: of_usage(|usage| usage.startup_ns),
+            startup_ns: mean(usages.iter().filter_map(|(usage, _)| usage.startup_ns).map(|ns| ns as f64)),
             restart_ns: mean(own.filter_map(restart)),
         }
     }
@@ -160,19 +165,20 @@ pub(super) fn summarize(
     incidents: &[IncidentSummary],
 ) -> Vec<StrategyCosts> {
     let plan = &record.plan;
-    let mut parts: Vec<(Isolation, LevelParts<'_>)> =
-        Isolation::ALL.iter().map(|level| (*level, LevelParts::default())).collect();
+    let mut parts: Vec<(IsolationLevel, LevelParts<'_>)> =
+        plan.isolation.distinct().map(|level| (level, LevelParts::default())).collect();
     for strategy in StrategyIndex::first(plan.trading().strategies) {
-        let level = plan.isolation.of(strategy);
+        let level = plan.isolation.level_of(strategy);
         let Some((_, part)) = parts.iter_mut().find(|(other, _)| *other == level) else { continue };
         part.strategies.push(strategy);
         let role = Role::Strategy(strategy);
         let thread = plan.thread_of(role).and_then(|thread| threads.get(thread));
         part.threads.extend(thread.filter(|thread| !thread.untrusted));
-        let is_alone = |process: &&ProcessPlan| plan.roles_of(process).eq([role]);
-        let process = plan.processes.iter().find(is_alone);
+        let process = plan.process_of(role).map(|process| &plan.processes[process]);
+        let sharing = process.map_or(0, |process| plan.strategies_of(process).len());
+        let process = process.filter(|_| sharing > 0);
         let exit = process.and_then(|process| record.exits.iter().find(|exit| exit.process == process.name));
-        part.usages.extend(exit.and_then(|exit| exit.usage));
+        part.usages.extend(exit.and_then(|exit| exit.usage).map(|usage| (usage, sharing)));
         let misses = record.misses.strategies.iter().find(|misses| misses.strategy == strategy);
         for (kind, count) in
             misses.into_iter().flat_map(|misses| [misses.dtlb, misses.last_level]).enumerate()
@@ -188,8 +194,7 @@ pub(super) fn summarize(
 mod tests {
     use super::*;
     use crate::summary::threads::AgentSummary;
-    use protocol::plan::Plan;
-    use protocol::plan::Trading;
+    use protocol::plan::{Isolation, IsolationLevels, Plan, ProcessPlan, Trading};
     use record::kernel::StrategyMisses;
     use record::run::{ProcessExit, RunOutcome};
 
@@ -209,7 +214,7 @@ mod tests {
         }
     }
 
-    fn record(isolation: Isolation) -> RunRecord {
+    fn record(isolation: impl Into<IsolationLevels>) -> RunRecord {
         let trading = Trading { orders: vec![10, 10], ..Trading::new(2, 1) };
         let plan = Plan { isolation: isolation.into(), ..Plan::for_trading(trading) }.arranged();
         let exit = |process: &ProcessPlan, private: u64| ProcessExit {
@@ -242,7 +247,7 @@ mod tests {
             ..IncidentSummary::default()
         };
         let [found] = &summarize(&record, &threads, &[restarted])[..] else { panic!("one level") };
-        assert_eq!((found.isolation, found.strategies), (Isolation::Process, 2));
+        assert!(found.isolation == Isolation::Process && found.strategies == 2, "{found:?}");
         assert_eq!(found.cpu_s_per_million, Some(750.0));
         // 0.25 s and nothing of 0.75 s each.
         assert_eq!(found.idle_cpu, Some(0.25 / 1.5));
@@ -256,6 +261,16 @@ mod tests {
         record.misses.strategies.push(misses(StrategyIndex(1)));
         let found = &summarize(&record, &threads, &[])[0];
         assert_eq!((found.dtlb_misses, found.last_level_misses), (Some(8.0), None));
+    }
+
+    #[test]
+    fn strategy_of_group_has_its_share_of_memory() {
+        let levels: IsolationLevels = "process*2".parse().unwrap();
+        let threads = [thread(StrategyIndex(0), 1, 1), thread(StrategyIndex(1), 1, 1)];
+        let found = summarize(&record(levels), &threads, &[]);
+        let [found] = found.as_slice() else { panic!("one level: {found:?}") };
+        assert_eq!((found.strategies, found.private_bytes), (2, Some(50.0)));
+        assert_eq!((found.page_table_bytes, found.startup_ns), (Some(2048.0), Some(100.0)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{Contained, Containment, Containments};
 use crate::chart::sparkline::{self, TimelineSlice};
 use crate::grouping::distinct;
 use maud::{Markup, html};
-use protocol::plan::{Isolation, Technique};
+use protocol::plan::Technique;
 use record::document::Document;
 use record::numbers::duration;
 use std::path::Path;
@@ -21,9 +21,7 @@ const MAX_COLUMNS: usize = 15;
 /// Returns the levels of a containment table in words, each with those of the others in mixed runs.
 pub(super) fn levels(all: &Containments) -> Vec<String> {
     let mut rows: Vec<&Containment> = all.rows.iter().collect();
-    let place = |level: &Isolation| Isolation::ALL.iter().position(|other| other == level);
-    let places = |row: &Containment| row.others.iter().map(place).collect::<Vec<_>>();
-    rows.sort_by_key(|row| (place(&row.isolation), places(row)));
+    rows.sort_by_key(|row| (row.isolation, row.others.clone()));
     distinct(rows.into_iter().map(Containment::levels))
 }
 

@@ -11,7 +11,7 @@ use super::runs::{self, ExperimentRuns};
 use super::sweep::{self, condition_line};
 use super::{Answer, Experiment, Figures, KindEntry};
 use crate::grouping::distinct;
-use protocol::plan::{FaultKind, Isolation, IsolationLevels, Journaling, Technique};
+use protocol::plan::{FaultKind, IsolationLevel, IsolationLevels, Journaling, Technique};
 use record::document::answer_json;
 use serde::{Deserialize, Serialize};
 use system::named_enum;
@@ -84,7 +84,7 @@ impl Figures {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undisturbed {
     /// The level of all strategies.
-    pub isolation: Isolation,
+    pub isolation: IsolationLevel,
     /// The technique.
     pub technique: Technique,
     /// The fault: `kill`, `hang in a push, half-written`.
@@ -165,7 +165,7 @@ impl Containments {
     }
 
     /// Returns what each level contains with each technique that was tried, in runs with one level.
-    pub fn summaries(&self) -> Vec<(Isolation, Technique, String)> {
+    pub fn summaries(&self) -> Vec<(IsolationLevel, Technique, String)> {
         let unmixed = self.rows.iter().filter(|row| row.others.is_empty());
         let tried = distinct(unmixed.map(|row| (row.isolation, row.technique)));
         let summary =
@@ -174,7 +174,7 @@ impl Containments {
     }
 
     /// Returns how many faults a level contains with a technique, if tried: `11 of 12, 1 late`.
-    fn summary_for(&self, isolation: Isolation, technique: Technique) -> Option<String> {
+    fn summary_for(&self, isolation: IsolationLevel, technique: Technique) -> Option<String> {
         let is_of = |row: &&Containment| {
             row.others.is_empty() && (row.isolation, row.technique) == (isolation, technique)
         };
@@ -194,10 +194,10 @@ impl Containments {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containment {
     /// The isolation level of the strategy with the fault.
-    pub isolation: Isolation,
+    pub isolation: IsolationLevel,
     /// The isolation levels of the other strategies, in a run that mixes levels; else empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub others: Vec<Isolation>,
+    pub others: Vec<IsolationLevel>,
     /// The technique.
     pub technique: Technique,
     /// The fault: `kill`, `hang in a push, half-written`.
@@ -240,7 +240,7 @@ impl Containment {
     /// Returns the strategies' levels in words: the level of the strategy with the fault, and those
     /// of the others if the run mixes levels: `process, others thread`.
     pub fn levels(&self) -> String {
-        let others: Vec<&str> = self.others.iter().map(|level| level.name()).collect();
+        let others: Vec<String> = self.others.iter().map(|level| level.to_string()).collect();
         let others =
             if others.is_empty() { String::new() } else { format!(", others {}", others.join(" and ")) };
         format!("{}{others}", self.isolation)

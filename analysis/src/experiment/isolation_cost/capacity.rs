@@ -7,7 +7,7 @@
 use super::IsolationCosts;
 use crate::experiment::{Axis, Experiment, RateSearch, SearchLimits};
 use crate::stats::Estimate;
-use protocol::plan::Isolation;
+use protocol::plan::{Isolation, IsolationLevel};
 use record::numbers::{duration, duration_or_dash, plain};
 use serde::{Deserialize, Serialize};
 use verdict::table::{Column, Grid};
@@ -26,7 +26,7 @@ pub struct Capacity {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelCapacity {
     /// Isolation level.
-    pub level: Isolation,
+    pub level: IsolationLevel,
     /// The values of the conditions that vary; empty if none does.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub condition: String,
@@ -63,7 +63,8 @@ impl Capacity {
         let limits = SearchLimits::from_experiment(search)?;
         let settings = search.settings();
         let capacity = |(found, setting): (RateSearch, &crate::experiment::Setting)| {
-            let level = setting.values.get(&Axis::Isolation).and_then(|text| Isolation::from_name(text))?;
+            let level =
+                setting.values.get(&Axis::Isolation).and_then(|text| IsolationLevel::from_name(text))?;
             let others = setting.values.iter().filter(|(axis, _)| **axis != Axis::Isolation);
             let condition =
                 others.map(|(axis, text)| format!("{axis} {text}")).collect::<Vec<_>>().join(", ");

@@ -9,7 +9,7 @@ use crate::experiment::time_unit::TimeUnit;
 use crate::grouping::{distinct, grouped};
 use crate::stats::{Estimate, Percentile};
 use maud::Markup;
-use protocol::plan::{Isolation, Technique};
+use protocol::plan::{IsolationLevel, Technique};
 use serde::{Deserialize, Serialize};
 use verdict::chart::axis;
 use verdict::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine};
@@ -21,7 +21,7 @@ pub struct Growth {
     /// The setting that varies.
     pub along: Axis,
     /// The isolation level.
-    pub isolation: Isolation,
+    pub isolation: IsolationLevel,
     /// The level, with what else sets its rows apart: `thread (A/A)`.
     pub level: String,
     /// The technique.
@@ -225,6 +225,7 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::stats::Verdict;
+    use protocol::plan::Isolation;
 
     fn isolation_costs(differences: &[Option<f64>]) -> IsolationCosts {
         let point = |(number, by): (usize, &Option<f64>)| ComparedPoint {
@@ -238,7 +239,7 @@ mod tests {
         };
         let curve = Growth {
             along: Axis::Strategies,
-            isolation: Isolation::Process,
+            isolation: Isolation::Process.into(),
             level: "process".into(),
             technique: Technique::default(),
             condition: "idle park".into(),

@@ -223,7 +223,7 @@ pub(super) fn stamps_notes(isolation_costs: &IsolationCosts) -> Vec<String> {
     let Some(technique) = headline_technique(isolation_costs) else { return Vec::new() };
     let with_end_stamps = |isolation: Isolation| {
         let is_it = move |row: &&IsolationCostRow| {
-            (row.isolation, row.technique, row.variant.as_str()) == (isolation, technique, STAMPS_AT_ENDS)
+            row.isolation == isolation && (row.technique, row.variant.as_str()) == (technique, STAMPS_AT_ENDS)
         };
         isolation_costs.rows.iter().filter(is_it)
     };
@@ -378,7 +378,7 @@ mod tests {
         let line =
             || compare_figure(&pair_runs(&side(300.0), &side(330.0)), Measure::RtVenue, Percentile::P50);
         IsolationCostRow {
-            isolation,
+            isolation: isolation.into(),
             variant: String::new(),
             p50_ns: Some(300.0),
             adds: adds

@@ -271,7 +271,7 @@ mod tests {
             ..StrategyUsage::default()
         };
         let strategies = cpu_us_per_order.iter().map(strategy).collect();
-        LevelUsage { level, again: 0, strategies, interrupts: None, turns: None }
+        LevelUsage { level: level.into(), again: 0, strategies, interrupts: None, turns: None }
     }
 
     fn run(usage: LevelUsage) -> RunOutline {

@@ -24,7 +24,7 @@ use super::sweep::{self, condition_line};
 use super::{Answer, Endpoint, Experiment, KindEntry, ProtectionCost};
 use crate::stats::{ComparisonLine, MIN_PAIRS, correct_secondary};
 use growth::growth_picture;
-use protocol::plan::{Isolation, Technique};
+use protocol::plan::{IsolationLevel, Technique};
 use record::document::answer_json;
 use serde::{Deserialize, Serialize};
 use verdict::summary::StrategyCosts;
@@ -81,7 +81,7 @@ pub const REPEATS: u32 = 15;
 const CONTAINS: &str = "contains";
 
 /// What a level contains with a technique, in words: `11 of 12`.
-pub type LevelContains = (Isolation, Technique, String);
+pub type LevelContains = (IsolationLevel, Technique, String);
 
 /// The answer of `launcher bill`: the cost of each isolation level with each technique.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -108,7 +108,7 @@ pub struct IsolationCosts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IsolationCostRow {
     /// The isolation level.
-    pub isolation: Isolation,
+    pub isolation: IsolationLevel,
     /// The technique.
     pub technique: Technique,
     /// Further settings that distinguish the row: `process gateways`, `stamps ends`.
@@ -199,7 +199,7 @@ impl LevelCost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     /// The isolation level of the reference.
-    pub isolation: Isolation,
+    pub isolation: IsolationLevel,
     /// The technique of the reference.
     pub technique: Technique,
 }
@@ -266,10 +266,10 @@ impl IsolationCostRow {
     /// Returns the isolation level, with the other settings that distinguish the row.
     pub fn level(&self) -> String {
         let messages = native::messages_of(self.isolation, self.technique);
-        let level = messages.map_or_else(|| self.isolation.name(), |_| NATIVE);
+        let level = messages.map_or_else(|| self.isolation.to_string(), |_| NATIVE.to_owned());
         let parts = [messages.unwrap_or_default(), &self.condition, &self.variant];
         let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        if parts.is_empty() { level.to_owned() } else { format!("{level} ({})", parts.join(", ")) }
+        if parts.is_empty() { level } else { format!("{level} ({})", parts.join(", ")) }
     }
 
     /// Returns `true` if the row is one of the arm `native`.

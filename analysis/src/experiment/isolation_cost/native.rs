@@ -1,7 +1,7 @@
 //! The arm `native` of a bill: what an engine has whose strategies are its own threads, over the
 //! fastest queue on the heap, with messages by value and by pointer.
 
-use protocol::plan::{Isolation, Technique};
+use protocol::plan::{Isolation, IsolationLevel, Technique};
 
 /// The name of the arm, among the levels of `--isolation`.
 pub const NATIVE: &str = "native";
@@ -15,7 +15,7 @@ pub fn native_techniques() -> Vec<Technique> {
 }
 
 /// Returns what sets the row of a technique apart in the arm; `None` for other techniques.
-pub(super) fn messages_of(isolation: Isolation, technique: Technique) -> Option<&'static str> {
+pub(super) fn messages_of(isolation: IsolationLevel, technique: Technique) -> Option<&'static str> {
     let arm = ARMS.iter().find(|(name, _)| isolation == Isolation::Thread && *name == technique.name())?;
     Some(arm.1)
 }
@@ -30,8 +30,8 @@ mod tests {
         assert_eq!(all.len(), ARMS.len());
         assert!(all.iter().all(|technique| !technique.crosses_processes()));
         let first = |isolation, technique| messages_of(isolation, technique);
-        assert_eq!(first(Isolation::Thread, all[0]), Some("by value"));
-        assert_eq!(first(Isolation::Process, all[0]), None);
-        assert_eq!(first(Isolation::Thread, Technique::default()), None);
+        assert_eq!(first(Isolation::Thread.into(), all[0]), Some("by value"));
+        assert_eq!(first(Isolation::Process.into(), all[0]), None);
+        assert_eq!(first(Isolation::Thread.into(), Technique::default()), None);
     }
 }

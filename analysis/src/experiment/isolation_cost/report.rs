@@ -13,7 +13,7 @@ use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMI
 use crate::grouping::{distinct, grouped};
 use crate::stats::Percentile;
 use maud::{Markup, html};
-use protocol::plan::Isolation;
+use protocol::plan::IsolationLevel;
 use record::numbers::percent;
 use verdict::chart::axis;
 use verdict::chart::svg::legend;
@@ -144,9 +144,9 @@ fn format_difference(row: &IsolationCostRow, measure: Measure, percentile: Perce
 
 /// The differences of each row to its reference, colored by level.
 fn chart(isolation_costs: &IsolationCosts, percentile: Percentile) -> Option<Markup> {
-    let mut levels: Vec<Isolation> = isolation_costs.rows.iter().map(|row| row.isolation).collect();
+    let mut levels: Vec<IsolationLevel> = isolation_costs.rows.iter().map(|row| row.isolation).collect();
     levels.dedup();
-    let class = |level: Isolation| {
+    let class = |level: IsolationLevel| {
         CLASSES[levels.iter().position(|other| *other == level).unwrap_or(0) % CLASSES.len()]
     };
     let row = |row: &IsolationCostRow| {
@@ -159,8 +159,8 @@ fn chart(isolation_costs: &IsolationCosts, percentile: Percentile) -> Option<Mar
         let name = format!("{}, {} vs {against}", row.technique, row.level());
         Some((row.isolation, interval_row(name, class(row.isolation), line)))
     };
-    let rows: Vec<(Isolation, IntervalRow)> = isolation_costs.rows.iter().filter_map(row).collect();
-    let (drawn, rows): (Vec<Isolation>, Vec<IntervalRow>) = rows.into_iter().unzip();
+    let rows: Vec<(IsolationLevel, IntervalRow)> = isolation_costs.rows.iter().filter_map(row).collect();
+    let (drawn, rows): (Vec<IsolationLevel>, Vec<IntervalRow>) = rows.into_iter().unzip();
     let id = format!("ratio-{}", percentile.name().replace('.', ""));
     let title = format!("{} {} against the reference", isolation_costs.endpoint.measure, percentile.name());
     let axis_title = "ratio to the reference (1: equal)";

@@ -9,7 +9,7 @@ use crate::experiment::axis::CostRole;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::{Axis, AxisRecord, Endpoint};
 use crate::stats::{Percentile, RunOutline, compare_figure, median, pair_runs, placement, values};
-use protocol::plan::{Isolation, IsolationLevels, Technique};
+use protocol::plan::{Isolation, IsolationLevel, IsolationLevels, Technique};
 use verdict::summary::{Measure, StrategyCosts};
 
 /// Builds a row for each isolation level and technique from the runs of an experiment, and the
@@ -26,7 +26,7 @@ pub(super) fn rows(record: &ExperimentRuns) -> Result<(Vec<IsolationCostRow>, Ve
     let of_point = |point| RowRuns::from_point(record, point);
     let mut measured: Vec<RowRuns> = record.points.iter().filter_map(of_point).collect();
     let rank = |measured: &RowRuns| {
-        let level = Isolation::ALL.iter().position(|other| *other == measured.isolation);
+        let level = measured.isolation;
         let technique = Technique::all().iter().position(|other| *other == measured.technique);
         let is_aa_test = measured.is_aa_test;
         let places: Vec<Option<usize>> = measured.conditions.iter().map(|value| value.place).collect();
@@ -70,7 +70,7 @@ fn strategies_each(point: &Point) -> Option<String> {
 }
 
 struct RowRuns {
-    isolation: Isolation,
+    isolation: IsolationLevel,
     technique: Technique,
     /// The settings that set the row apart: `stamps ends`.
     setting: String,
@@ -122,7 +122,7 @@ impl RowRuns {
         };
         // The planner made every setting concrete, so each point has both.
         Some(Self {
-            isolation: Isolation::from_name(point.value(Axis::Isolation)?)?,
+            isolation: IsolationLevel::from_name(point.value(Axis::Isolation)?)?,
             technique: Technique::from_name(point.value(Axis::Technique)?)?,
             setting: Axis::ALL.iter().filter_map(variant).collect::<Vec<_>>().join(", "),
             is_aa_test: point.is_aa_test,
@@ -152,7 +152,7 @@ fn same_condition<'a>(
 /// Returns the threads of a technique with which a row is compared: with the same settings, if
 /// there are.
 fn threads_with<'a>(of: &RowRuns, all: &[&'a RowRuns], technique: Technique) -> Option<&'a RowRuns> {
-    let threads = Reference { isolation: Isolation::Thread, technique };
+    let threads = Reference { isolation: Isolation::Thread.into(), technique };
     let with = |setting| same_condition(of, all.iter().copied(), &threads, setting);
     with(&of.setting).or_else(|| with(""))
 }
@@ -256,7 +256,7 @@ fn level_technique(of: &RowRuns, all: &[&RowRuns]) -> Option<Technique> {
 }
 
 /// Returns the medians of what a strategy of a level cost in each run.
-fn strategy_costs(isolation: Isolation, runs: &[&RunOutline]) -> Option<StrategyCosts> {
+fn strategy_costs(isolation: IsolationLevel, runs: &[&RunOutline]) -> Option<StrategyCosts> {
     let of_level = |run: &&RunOutline| run.costs.iter().find(|costs| costs.isolation == isolation).copied();
     StrategyCosts::combine(&runs.iter().filter_map(of_level).collect::<Vec<_>>(), median)
 }
@@ -301,12 +301,13 @@ fn assign_placements(rows: &mut [RowRuns]) -> Vec<f64> {
 /// The crate on the heap for its port; else the same technique under threads; none for what is a
 /// reference itself.
 fn reference(
-    isolation: Isolation,
+    isolation: IsolationLevel,
     technique: Technique,
     is_measured: impl Fn(&Reference) -> bool,
 ) -> Option<Reference> {
     let candidates = [technique.reference(), Some(technique)].into_iter().flatten();
-    let mut references = candidates.map(|technique| Reference { isolation: Isolation::Thread, technique });
+    let mut references =
+        candidates.map(|technique| Reference { isolation: Isolation::Thread.into(), technique });
     references.find(is_measured).filter(|found| (found.isolation, found.technique) != (isolation, technique))
 }
 
@@ -317,7 +318,7 @@ mod tests {
 
     pub(super) fn measured(isolation: Isolation, variant: &str, runs: Vec<RunOutline>) -> RowRuns {
         RowRuns {
-            isolation,
+            isolation: isolation.into(),
             technique: Technique::default(),
             setting: variant.into(),
             is_aa_test: false,
@@ -336,7 +337,7 @@ mod tests {
         let (plain, end_stamped) =
             (row(&all[0], &all, &[], &Endpoint::default()), row(&all[1], &all, &[], &Endpoint::default()));
         assert_eq!(plain.reference, None, "threads were not measured");
-        let own = Reference { isolation: Isolation::Process, technique: Technique::default() };
+        let own = Reference { isolation: Isolation::Process.into(), technique: Technique::default() };
         assert_eq!((end_stamped.reference, end_stamped.variant.as_str()), (Some(own), "stamps ends"));
         let ratio = end_stamped.differences[0].difference.unwrap().ratio.value;
         assert!((ratio - 250.0 / 300.0).abs() < 1e-9, "{ratio}");
@@ -381,12 +382,12 @@ mod tests {
             restart_ns: None,
         };
         let run = |private: f64| RunOutline {
-            costs: vec![costs(Isolation::Thread, 1.0), costs(Isolation::Process, private)],
+            costs: vec![costs(Isolation::Thread.into(), 1.0), costs(Isolation::Process.into(), private)],
             ..fixtures::run(0, 300.0)
         };
         let all = [measured(Isolation::Process, "", [3.0, 90.0, 5.0].map(run).into())];
         let found = row(&all[0], &all, &[], &Endpoint::default()).strategy.unwrap();
-        assert_eq!(found, costs(Isolation::Process, 5.0));
+        assert_eq!(found, costs(Isolation::Process.into(), 5.0));
         let old = [measured(Isolation::Process, "", vec![fixtures::run(0, 300.0)])];
         assert_eq!(
             row(&old[0], &old, &[], &Endpoint::default()).strategy,
@@ -445,18 +446,21 @@ mod tests {
     fn reference_is_the_crate_or_the_threaded_technique() {
         let own = Technique::default();
         let all = |_: &Reference| true;
-        let found = reference(Isolation::Process, own, all);
-        assert_eq!(found.map(|found| found.isolation), Some(Isolation::Thread));
-        assert_eq!(reference(Isolation::Process, own, |_| false), None, "threads were not measured");
+        let found = reference(Isolation::Process.into(), own, all);
+        assert_eq!(found.map(|found| found.isolation), Some(Isolation::Thread.into()));
+        assert_eq!(reference(Isolation::Process.into(), own, |_| false), None, "threads were not measured");
         let ports: Vec<_> =
             Technique::all().into_iter().filter_map(|port| Some((port, port.reference()?))).collect();
         assert_eq!(ports.len(), 3);
         for (port, heap) in ports {
-            assert_eq!(reference(Isolation::Thread, port, all).map(|found| found.technique), Some(heap));
-            assert_eq!(reference(Isolation::Thread, heap, all), None);
+            assert_eq!(
+                reference(Isolation::Thread.into(), port, all).map(|found| found.technique),
+                Some(heap)
+            );
+            assert_eq!(reference(Isolation::Thread.into(), heap, all), None);
             let only_port = |wanted: &Reference| wanted.technique == port;
             assert_eq!(
-                reference(Isolation::Process, port, only_port).map(|found| found.technique),
+                reference(Isolation::Process.into(), port, only_port).map(|found| found.technique),
                 Some(port)
             );
         }

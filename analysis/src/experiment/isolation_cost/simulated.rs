@@ -132,7 +132,7 @@ fn level(level: Isolation, again: usize, p50_ns: u64) -> LevelSummary {
     };
     let measures = [("rt_venue", figures), ("rt_venue_from_due", figures)];
     LevelSummary {
-        level,
+        level: level.into(),
         again,
         strategies: 1,
         measures: measures.map(|(name, figures)| (name.to_owned(), figures)).into(),

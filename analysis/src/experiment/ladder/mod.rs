@@ -145,7 +145,7 @@ impl Rung {
 
     fn add_cost(&mut self, costs: &IsolationCosts) {
         let is_own = |row: &&super::isolation_cost::IsolationCostRow| {
-            row.isolation.name() == self.level && row.variant.is_empty()
+            row.isolation.to_string() == self.level && row.variant.is_empty()
         };
         let Some(row) = costs.rows.iter().find(is_own) else { return };
         let turns = row.level_figures.as_ref().and_then(|figures| figures.turns);

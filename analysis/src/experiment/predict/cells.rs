@@ -3,7 +3,7 @@
 use super::Asked;
 use crate::experiment::{Axis, Experiment, Row};
 use crate::stats::RunOutline;
-use protocol::plan::Isolation;
+use protocol::plan::{Isolation, IsolationLevel};
 use serde::{Deserialize, Serialize};
 use statistics::CoreCell;
 use system::named_enum;
@@ -83,8 +83,10 @@ impl MeasuredCell {
         let level = run.levels.iter().find(|own| own.level != Isolation::Thread)?;
         let threads: Vec<&LevelSummary> =
             run.levels.iter().filter(|own| own.level == Isolation::Thread).collect();
-        let cost = |isolation| run.costs.iter().find(|cost: &&StrategyCosts| cost.isolation == isolation);
-        let costs = [cost(Isolation::Thread)?, cost(level.level)?];
+        let cost = |isolation: IsolationLevel| {
+            run.costs.iter().find(|cost: &&StrategyCosts| cost.isolation == isolation)
+        };
+        let costs = [cost(Isolation::Thread.into())?, cost(level.level)?];
         let p50 = |own: &LevelSummary| Some(own.measures.get(Measure::RtVenueFromDue.name())?.p50_ns? as f64);
         let thread_p50s: Vec<f64> = threads.iter().copied().filter_map(p50).collect();
         let places = run.levels.len() as f64;

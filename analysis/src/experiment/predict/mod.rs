@@ -14,7 +14,7 @@ pub use cells::{MeasuredCell, PredictPart};
 pub use core_each::{CoreEach, PathCosts};
 
 use super::{Answer, Experiment, KindEntry, Row, SettingTexts, sweep};
-use protocol::plan::{Isolation, IsolationLevels};
+use protocol::plan::{Isolation, IsolationLevel, IsolationLevels};
 use record::document::answer_json;
 use record::fitness::Fitness;
 use record::numbers::{counted, plain};
@@ -147,7 +147,7 @@ pub struct Prediction {
     /// The question; null for a grid.
     pub asked: Option<Asked>,
     /// The level that is compared with threads.
-    pub level: Option<Isolation>,
+    pub level: Option<IsolationLevel>,
     /// The folder of the earlier prediction whose runs the model is fitted to; null if they are
     /// this one's.
     pub calibration: Option<String>,

@@ -94,8 +94,8 @@ fn answer(found: &Prediction) -> String {
     )
 }
 
-fn level_name(found: &Prediction) -> &'static str {
-    found.level.map_or("process", |level| level.name())
+fn level_name(found: &Prediction) -> String {
+    found.level.map_or_else(|| "process".to_owned(), |level| level.to_string())
 }
 
 /// Describes the errors: `Predicted before it was measured: p50 off by 4%, …`.
@@ -189,7 +189,7 @@ fn prediction(found: &Prediction, levels: &[CorePrediction; 2]) -> Grid {
     ];
     let rows = [
         row("thread", 0, "–".into()),
-        row(level_name(found), 1, memory.unwrap_or_else(|| "–".into())),
+        row(&level_name(found), 1, memory.unwrap_or_else(|| "–".into())),
         difference,
     ];
     let head = ["each as a", "p50", "CPU/order", "of cores", "ceiling", "memory"];
@@ -212,7 +212,7 @@ fn way(found: &Prediction, each: &CoreEach) -> Grid {
         GridRow::plain(cells.map(str::to_owned).into())
     };
     let difference = ["difference", "0 ns", &signed(process - thread), "", ""].map(str::to_owned);
-    let rows = [row("thread", thread), row(level_name(found), process), GridRow::plain(difference.into())];
+    let rows = [row("thread", thread), row(&level_name(found), process), GridRow::plain(difference.into())];
     let head = ["each as a", "p50 predicted", "p50 measured", "a line's round trip", "stamps"];
     Grid::new("way", "rt_venue with a core each: line, stamps and 60 ns in the engine", 1, head, rows)
 }
@@ -241,7 +241,7 @@ fn checked(found: &Prediction, one: &PredictedCell) -> Grid {
     let head = ["each as a", "p50 predicted", "measured", "error", "CPU predicted", "measured", "error"];
     let title = format!("predicted first, then measured: {}", cell_name(&one.measured));
     let grid =
-        Grid::new("checked", title, 1, head, [row("thread", 0), row(level_name(found), 1), difference]);
+        Grid::new("checked", title, 1, head, [row("thread", 0), row(&level_name(found), 1), difference]);
     match one.measured.ratio {
         Some(_) => grid.note(format!("ratio of p50 by turns, measured: {}", ratio(&one.measured))),
         None => grid,

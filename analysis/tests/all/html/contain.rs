@@ -27,7 +27,7 @@ fn containment_table_draws_each_cell() {
                 let contained =
                     if isolation == Isolation::Thread { Contained::No } else { contained[(t + f) % 4] };
                 rows.push(Containment {
-                    isolation,
+                    isolation: isolation.into(),
                     technique,
                     fault: (*fault).into(),
                     contained,
@@ -66,7 +66,7 @@ fn containment_table_draws_each_cell() {
     for cell in &cells {
         let place = ["data-cell", "data-technique", "data-level"].map(|name| cell.get(name).unwrap());
         let is_it =
-            |row: &&Containment| [row.fault.as_str(), row.technique.name(), row.isolation.name()] == place;
+            |row: &&Containment| [&row.fault, row.technique.name(), &row.isolation.to_string()] == place;
         let row = table.rows.iter().find(is_it).unwrap();
         assert_eq!(cell.get("data-contained"), Some(row.contained.name()));
         let times = (cell.whole("data-repair-ns"), cell.whole("data-others-ns"));

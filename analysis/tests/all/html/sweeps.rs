@@ -148,17 +148,19 @@ fn bill_page_shows_differences_and_verdicts() {
     let levels: (_, &[&str]) = (Axis::Isolation, &["thread", "process", "sandbox"]);
     let sweep = sweep(Kind::Bill, &[levels, (Axis::Technique, &["spsc-mux", "array-queue", "pipe"])], 5);
     let technique = |name: &str| Technique::from_name(name).unwrap();
-    let row =
-        |isolation, name: &str, reference: Option<&str>, differences: Vec<ComparisonLine>| IsolationCostRow {
-            isolation,
-            technique: technique(name),
-            variant: String::new(),
-            reference: reference
-                .map(|name| Reference { isolation: Isolation::Thread, technique: technique(name) }),
-            caveats: if differences.is_empty() { vec![] } else { vec!["unfit in 2 of 10 runs".into()] },
-            differences,
-            ..before::<IsolationCosts>("bill.json").rows[0].clone()
-        };
+    let row = |isolation: Isolation,
+               name: &str,
+               reference: Option<&str>,
+               differences: Vec<ComparisonLine>| IsolationCostRow {
+        isolation: isolation.into(),
+        technique: technique(name),
+        variant: String::new(),
+        reference: reference
+            .map(|name| Reference { isolation: Isolation::Thread.into(), technique: technique(name) }),
+        caveats: if differences.is_empty() { vec![] } else { vec!["unfit in 2 of 10 runs".into()] },
+        differences,
+        ..before::<IsolationCosts>("bill.json").rows[0].clone()
+    };
     let lines = |low: f64, verdict| {
         let ratio = Some([low, low + 0.02, low + 0.05]);
         vec![line(Percentile::P50, ratio, verdict), line(Percentile::P99, ratio, Verdict::Equivalent)]

@@ -33,9 +33,12 @@ type GroupLimit = (&'static str, [(&'static str, String); 2]);
 /// Period of a limit of CPU time, in microseconds.
 const PERIOD_US: u64 = 100_000;
 
-/// Returns the limits of a container's group. `cores`: those to which its threads are pinned.
-fn limits(cores: Option<&str>, resources: &StrategyResources) -> Vec<GroupLimit> {
-    let of = |limit: Option<ResourceLimit>, default| Some(limit.map_or(default, |limit| limit.max));
+/// Returns the limits of a container's cgroup; the default ones are for each of its strategies.
+/// `cores`: those to which its threads are pinned.
+fn limits(cores: Option<&str>, resources: &StrategyResources, strategies: usize) -> Vec<GroupLimit> {
+    let of = |limit: Option<ResourceLimit>, default: u64| {
+        Some(limit.map_or(default.saturating_mul(strategies as u64), |limit| limit.max))
+    };
     let (memory, cpu) = (of(resources.memory, MEMORY_BYTES), of(resources.cpu, CPUS * 1000));
     let mut limits = group_limits(Some(max_processes(resources)), memory, cpu);
     let cpuset =
@@ -104,7 +107,7 @@ pub fn keeper(root: &Path, controller: &str) -> Option<LimitKeeper> {
 
 /// Returns the cgroup controllers for containers that are not available on this machine.
 pub fn missing_controllers(root: &Path) -> Vec<&'static str> {
-    let all = limits(Some(""), &StrategyResources::NONE).into_iter().map(|(controller, _)| controller);
+    let all = limits(Some(""), &StrategyResources::NONE, 1).into_iter().map(|(controller, _)| controller);
     all.filter(|controller| parent(root, controller).is_none()).collect()
 }
 
@@ -193,7 +196,7 @@ impl<'a> ContainerCgroups<'a> {
     fn create(&mut self, plan: &Plan, process: &ProcessPlan) -> Result<()> {
         let resources = plan.resources_of(process);
         let limits = match plan.is_contained(process) {
-            true => limits(cores(plan, process).as_deref(), resources),
+            true => limits(cores(plan, process).as_deref(), resources, plan.strategies_of(process).len()),
             false => set_limits(resources),
         };
         for (controller, [v2, v1]) in limits {

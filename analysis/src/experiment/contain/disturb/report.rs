@@ -12,7 +12,7 @@ use crate::grouping::{distinct, grouped};
 use crate::stats::{self, ComparisonLine, Percentile, Spread, Verdict};
 use maud::Markup;
 use protocol::flow::Stage;
-use protocol::plan::{FaultKind, Isolation};
+use protocol::plan::{FaultKind, IsolationLevel};
 use record::numbers::{duration_or_dash, plain, short};
 use verdict::chart::axis;
 use verdict::summary::Measure;
@@ -281,7 +281,7 @@ fn table(all: &Disturbances) -> Grid {
 }
 
 /// The points of each level.
-type LevelPoints = Vec<(Isolation, Vec<ComparedPoint>)>;
+type LevelPoints = Vec<(IsolationLevel, Vec<ComparedPoint>)>;
 
 /// Draws what disturbances add to the engine's own work and to the others, and returns a whole SVG
 /// file: a panel for each, with a dot for each level. `None` if no row has enough pairs.
@@ -290,7 +290,7 @@ pub(super) fn disturbance_picture(all: &Disturbances) -> Option<String> {
     let each =
         measures.into_iter().flat_map(|measure| all.endpoint.percentiles().map(move |of| (measure, of)));
     let levels = distinct(all.rows.iter().filter_map(|row| row.isolation.only()));
-    let points = |level: Isolation, measure, percentile| -> Vec<ComparedPoint> {
+    let points = |level: IsolationLevel, measure, percentile| -> Vec<ComparedPoint> {
         let rows =
             all.rows.iter().filter(|row| row.isolation.only() == Some(level) && row.refused.is_empty());
         let point = |row: &Disturbance| {

@@ -1,0 +1,15 @@
+//! The speculation of strategies' processes.
+
+use system::named_enum;
+
+named_enum! {
+    /// Whether the processes of strategies speculate over indirect branches as they do by default.
+    #[derive(Default)]
+    Speculation {
+        /// The kernel's default: other processes on the same core may steer their predictions.
+        #[default]
+        Open = "open",
+        /// The kernel issues barriers at each switch to and from them (IBPB, STIBP).
+        Closed = "closed",
+    }
+}
