@@ -35,10 +35,14 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// The load of the cost, in words and as flags of `launcher bill`.
 const LOAD: &str = "4 strategies of each level, parked on one core, 20,000 orders/s";
-const COST: &str =
-    "--technique spsc-mux --strategies 4 --strategy-cores 1 --orders 160k --window 8s --repeats 12";
-/// A crash, and writes to memory of the engine and of other strategies.
-const FAULTS: &str = "--technique spsc-mux --fault segv;scribble";
+const COST: &str = "--technique spsc-mux --strategy-cores 1 --idle park --crossover 50ms \
+                    --delay uniform:500us..2ms --orders 160k --window 8s --repeats 12";
+/// Strategies of each level there.
+const EACH: usize = 4;
+/// The group among the levels: two strategies share a process.
+const GROUP: &str = "process*2";
+/// A crash, and a write to memory of the engine.
+const FAULTS: &str = "--technique spsc-mux --fault segv;wild-engine";
 const DISTURBANCES: &str = "--technique spsc-mux --fault fork-storm;debugger --repeats 12";
 /// The card, in the folder of the ladder.
 const CARD: &str = "card.svg";
@@ -65,11 +69,19 @@ const fn ends_after(part: LadderPart) -> Duration {
 
 /// Returns each level with the reason why this machine cannot do it, if so.
 fn rungs() -> Vec<Rung> {
-    let rung = |level: &Isolation| {
+    let rungs = |level: &Isolation| {
         let missing = check_isolation([*level].into_iter(), false).err();
-        Rung::new(level.name(), missing.map(|error| format!("{error:#}")))
+        let alone = Rung::new(level.name(), missing.map(|error| format!("{error:#}")));
+        let group = (*level == Isolation::Process).then(|| Rung::new(GROUP, None));
+        group.into_iter().chain([alone])
     };
-    Isolation::ALL.iter().map(rung).collect()
+    Isolation::ALL.iter().flat_map(rungs).collect()
+}
+
+/// Returns the flags of the bill: all levels in turn, the threads once more as an A/A test.
+fn cost_flags(levels: &[&str]) -> String {
+    let turns: Vec<&str> = [Isolation::Thread.name()].into_iter().chain(levels.iter().copied()).collect();
+    format!("{COST} --isolation {} --strategies {}", turns.join("+"), EACH * turns.len())
 }
 
 /// Returns the record of a ladder in which nothing is measured.
@@ -98,10 +110,9 @@ pub fn run(flags: &LadderFlags, find: impl FnOnce() -> MachineFindings) -> Resul
     let bar = progress_line(!flags.json, None, "{spinner} {elapsed} of at most 4m · {prefix} · {wide_msg}");
     let possible: Vec<&str> =
         rungs.iter().filter(|rung| rung.missing.is_none()).map(|rung| rung.level.as_str()).collect();
-    let levels = possible.join(",");
     for part in LadderPart::ALL {
         bar.set_prefix(part.name());
-        match measure(*part, &levels, &folder, began + ends_after(*part), &bar) {
+        match measure(*part, &possible, &folder, began + ends_after(*part), &bar) {
             Ok(NestedExperiment { folder: own, shortfall, .. }) => {
                 let name = own.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 record.figures.insert(&folder_key(*part), &name);
@@ -128,20 +139,22 @@ pub fn run(flags: &LadderFlags, find: impl FnOnce() -> MachineFindings) -> Resul
 
 fn measure(
     part: LadderPart,
-    levels: &str,
+    levels: &[&str],
     folder: &Path,
     until: Instant,
     bar: &ProgressBar,
 ) -> Result<NestedExperiment> {
     let show = |kind: Kind, number| bar.set_message(format!("{kind}, run {number}"));
+    // A death in a group takes the others of its group: what it protects is a process's.
+    let alone: Vec<&str> = levels.iter().copied().filter(|level| *level != GROUP).collect();
+    let alone = alone.join(",");
     match part {
-        // Every level of the machine takes turns there without being asked.
-        LadderPart::Cost => measure_nested::<BillFlags>(COST, folder, until, &show),
+        LadderPart::Cost => measure_nested::<BillFlags>(&cost_flags(levels), folder, until, &show),
         LadderPart::Faults => {
-            measure_nested::<ContainFlags>(&format!("{FAULTS} --isolation {levels}"), folder, until, &show)
+            measure_nested::<ContainFlags>(&format!("{FAULTS} --isolation {alone}"), folder, until, &show)
         }
         LadderPart::Disturbances => {
-            let words = format!("{DISTURBANCES} --isolation {levels}");
+            let words = format!("{DISTURBANCES} --isolation {alone}");
             measure_nested::<DisturbFlags>(&words, folder, until, &show)
         }
     }
@@ -167,7 +180,9 @@ mod tests {
 
     #[test]
     fn every_command_can_be_typed() {
-        flags::<BillFlags>(COST, None).unwrap();
+        let cost = cost_flags(&["thread", "process"]);
+        assert!(cost.ends_with("--isolation thread+thread+process --strategies 12"), "{cost}");
+        flags::<BillFlags>(&cost, None).unwrap();
         flags::<ContainFlags>(&format!("{FAULTS} --isolation thread,process"), None).unwrap();
         flags::<DisturbFlags>(&format!("{DISTURBANCES} --isolation thread"), None).unwrap();
         assert!(LadderPart::ALL.iter().all(|part| ends_after(*part) < Duration::from_secs(240)));
@@ -177,7 +192,8 @@ mod tests {
     fn every_level_is_a_row() {
         let rungs = rungs();
         let levels: Vec<&str> = rungs.iter().map(|rung| rung.level.as_str()).collect();
-        assert_eq!(levels, Isolation::ALL.iter().map(|level| level.name()).collect::<Vec<_>>());
+        assert!(Isolation::ALL.iter().all(|level| levels.contains(&level.name())), "{levels:?}");
+        assert!(levels.contains(&GROUP), "{levels:?}");
         assert_eq!(rungs[0].missing, None, "threads are everywhere");
     }
 }

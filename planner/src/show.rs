@@ -422,7 +422,7 @@ mod tests {
             (
                 "strategies=2 isolation=thread+process speculation=closed",
                 true,
-                "those of level thread are not closed",
+                "those of strategies that are threads are not closed",
             ),
             ("strategies=2 isolation=process speculation=open", false, "is closed"),
             ("venue=book,delay", true, "delay uniform:5ms..500ms"),

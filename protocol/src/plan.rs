@@ -169,8 +169,8 @@ pub struct ThreadPlan {
 /// A process in the plan of a run, with its threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessPlan {
-    /// Unique in the run, as `ps` shows it: `strategy-3`, `group-0`, `engine`, or `all` with threads
-    /// only.
+    /// Unique in the run, as `ps` shows it: `strategy-3`, `group-0`, `engine`, or `all` with
+    /// threads only.
     pub name: String,
     /// Threads of the process, as indices into [`Plan::threads`].
     pub threads: Vec<u32>,

@@ -231,8 +231,8 @@ impl Plan {
         groups.into_values().filter(|group| group.len() > 1).collect()
     }
 
-    /// Returns the strategies that share a process with a strategy and die with it, itself included;
-    /// none if it has a process of its own or is a thread of the engine's.
+    /// Returns the strategies that share a process with a strategy and die with it, itself
+    /// included; none if it has a process of its own or is a thread of the engine's.
     pub fn group_of(&self, strategy: StrategyIndex) -> Vec<StrategyIndex> {
         if !self.can_be_in_group(strategy) {
             return Vec::new();

@@ -253,7 +253,8 @@ impl Judge<'_> {
         });
     }
 
-    /// The strategies of a group died together, each in the same epoch, and were restarted together.
+    /// The strategies of a group died together, each in the same epoch, and were restarted
+    /// together.
     fn check_groups(&mut self) {
         let incidents = &self.run.record.incidents;
         for incident in incidents {

@@ -214,7 +214,8 @@ impl SharedCoreModel {
         thread_ns + wakes * self.switch_ns * switch_share(strategies, level)
     }
 
-    /// Returns the factors of the parameters of a thread's latency; `None` where the core is nearly full.
+    /// Returns the factors of the parameters of a thread's latency; `None` where the core is nearly
+    /// full.
     fn latency_factors(&self, strategies: f64, rate_per_s: f64, idle_wakes: f64) -> Option<[f64; 3]> {
         let utilization = rate_per_s * self.cpu_at(strategies, rate_per_s, idle_wakes, 0) / 1e9;
         let others = strategies - 1.0;

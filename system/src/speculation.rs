@@ -68,7 +68,7 @@ fn check_state(status: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::start::StartConditions;
+    use std::os::unix::process::CommandExt as _;
     use std::process::{Child, Command, Stdio};
 
     #[test]
@@ -91,9 +91,12 @@ mod tests {
     struct Waiting(Child);
 
     impl Waiting {
-        fn start(conditions: StartConditions) -> Self {
+        fn start(closes_speculation: bool) -> Self {
             let mut command = Command::new("cat");
-            conditions.apply(command.stdin(Stdio::piped()).stdout(Stdio::null()));
+            command.stdin(Stdio::piped()).stdout(Stdio::null());
+            let before_exec = move || if closes_speculation { close() } else { Ok(()) };
+            // SAFETY: `close` makes one system call, and allocates nothing.
+            unsafe { command.pre_exec(before_exec) };
             Self(command.spawn().unwrap())
         }
     }
@@ -113,9 +116,9 @@ mod tests {
         if let Err(why) = try_close() {
             return eprintln!("SKIPPED: {why}");
         }
-        let closed = Waiting::start(StartConditions { closes_speculation: true, ..Default::default() });
+        let closed = Waiting::start(true);
         check_closed(closed.0.id()).unwrap();
-        let missed = Waiting::start(StartConditions::default());
+        let missed = Waiting::start(false);
         assert!(check_closed(missed.0.id()).is_err(), "the trial and the other child did not close this one");
     }
 }

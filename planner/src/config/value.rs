@@ -128,7 +128,7 @@ impl SettingValue for IsolationLevels {
         use proptest::prelude::*;
         let name = proptest::sample::select(Isolation::names());
         let level = (name, 1u16..=256).prop_map(|(name, size)| match (name, size % 4) {
-            ("thread", _) | (_, 0) => name.to_owned(),
+            ("thread" | "keys", _) | (_, 0) => name.to_owned(),
             _ if size == 1 => name.to_owned(),
             _ => format!("{name}*{size}"),
         });

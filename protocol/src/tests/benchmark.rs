@@ -78,7 +78,7 @@ fn benchmark_plan_is_valid_and_trades_nothing() {
             assert!(!plan.is_trading() && !plan.engine_is_restartable() && !plan.can_lose_gateways());
             assert_eq!(
                 (plan.threads[0].core, plan.processes.len() == 1),
-                (Some(3), isolation == Isolation::Thread || plan.threads.len() == 1)
+                (Some(3), isolation.is_thread() || plan.threads.len() == 1)
             );
         }
     }

@@ -1,9 +1,9 @@
 //! Strategies that share a process of their own: a group.
 //!
 //! A group is one failure domain. Whichever of its strategies dies, hangs or violates the protocol,
-//! its process is killed, and each of its strategies is fenced and repaired, with an incident of its
-//! own. No strategy of a group is believed more than another: any of them could have written the
-//! memory of the others.
+//! its process is killed, and each of its strategies is fenced and repaired, with an incident of
+//! its own. No strategy of a group is believed more than another: any of them could have written
+//! the memory of the others.
 //!
 //! The group is restarted as a whole, once the engine has repaired what each of its strategies has
 //! left. It stays down as a whole if one of them may not be restarted.
@@ -20,8 +20,8 @@ use record::run::StayedDown;
 use std::time::Duration;
 
 impl Containment<'_> {
-    /// Returns the strategies that share a process with a strategy and die with it, itself included;
-    /// none without such a group.
+    /// Returns the strategies that share a process with a strategy and die with it, itself
+    /// included; none without such a group.
     pub fn group_of(&self, strategy: StrategyIndex) -> Vec<StrategyIndex> {
         self.plan.group_of(strategy)
     }
@@ -69,8 +69,8 @@ impl Containment<'_> {
         }
     }
 
-    /// Returns `true` if the engine has repaired what each strategy of a group has left, or there is
-    /// no group. Then each of their incidents has the time.
+    /// Returns `true` if the engine has repaired what each strategy of a group has left, or there
+    /// is no group. Then each of their incidents has the time.
     pub(super) fn is_group_repaired(&mut self, place: usize, observed: &Observations) -> bool {
         self.processes[place].group.clone().into_iter().all(|other| match self.processes[other].stage {
             SupervisionStage::Fenced(death) => self.try_record_strategy_repair(other, death, observed),

@@ -44,8 +44,8 @@ pub(super) struct SupervisedProcess {
     pub threads: Vec<usize>,
     /// It is not the process, but the strategy's thread in it, which dies alone.
     pub is_thread: bool,
-    /// Places of the strategies that share the process and die with it, its own included; empty of a
-    /// strategy alone, and of other roles.
+    /// Places of the strategies that share the process and die with it, its own included; empty of
+    /// a strategy alone, and of other roles.
     pub group: Vec<usize>,
     /// Since when its thread is gone that published no end, in ticks.
     pub gone_since: Option<u64>,

@@ -11,9 +11,11 @@
 //! |---|---|---|
 //! | Does a thread hang? | [`Liveness`], by its heartbeat | starvation, up to 10 limits; disk |
 //! | Does a process exit? | [`ShutdownTimeout`], by the kernel | starvation, up to 6 limits |
-//! | Does the run stall? | [`StallWatch`], by its counters | starvation, deaths, up to 6 limits and a crash loop's pauses |
+//! | Does the run stall? | [`StallWatch`], by its counters | starvation, deaths, up to 6 limits † |
 //! | Is every role ready, drained, closed? | a [`Deadline`] | starvation, up to 6 limits |
 //! | Is a slot of the submit ring never written? | [`blocked_slot`] | starvation |
+//!
+//! † and the pauses of a crash loop.
 //!
 //! Strategies and the run also wait for a [`Debugger`] that has stopped a strategy, without bound.
 //!

@@ -51,8 +51,8 @@ pub struct IncidentSummary {
     /// An operator ended it, and how; null if it died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_operator: Option<EndByOperator>,
-    /// The strategies that shared its process and ended with it, itself included; absent if it had a
-    /// process of its own.
+    /// The strategies that shared its process and ended with it, itself included; absent if it had
+    /// a process of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<StrategyIndex>,
     /// Outcomes of the orders that the dead incarnation received no report for.

@@ -20,8 +20,8 @@ pub struct StrategyCosts {
     pub cpu_s_per_million: Option<f64>,
     /// CPU seconds for each second in which a strategy had nothing to do; null if it always had.
     pub idle_cpu: Option<f64>,
-    /// Private memory of a strategy's process, or its share of that of its group, mean in bytes; null for threads, which have none of
-    /// their own, and where the kernel does not show it.
+    /// Private memory of a strategy's process, or its share of that of its group, mean in bytes;
+    /// null for threads, which have none of their own, and where the kernel does not show it.
     pub private_bytes: Option<f64>,
     /// Proportional set size (PSS) of a strategy's process, mean in bytes; null for threads, and
     /// where it was not saved.

@@ -48,8 +48,8 @@ pub(super) fn add_ticks(sum: &mut TicksByCause, ticks: &TicksByCause) {
     sum.iter_mut().zip(ticks).for_each(|(sum, ticks)| *sum += ticks);
 }
 
-/// How long the backlog of a pause lasts after it, as a multiple of the pause: the queue of a server
-/// that works 90 % of its time empties in 0.9 / (1 − 0.9) of it.
+/// How long the backlog of a pause lasts after it, as a multiple of the pause: the queue of a
+/// server that works 90 % of its time empties in 0.9 / (1 − 0.9) of it.
 const BACKLOG_PER_PAUSE: u64 = 9;
 
 /// Service time of a thread up to a stamp, in ticks: for affected orders, for others, for none.

@@ -21,12 +21,12 @@
 //!
 //! An order is *affected by a stall* if a gap or backlog took part of one of its spans, or of its
 //! wait from its due time until it was sent: a paused sender sends everything that became due in
-//! one burst, and the queue after such a burst is not caused by the load. Backlog ends nine times the
-//! pause after it: by then a server that works 90 % of its time has emptied its queue. Without an
-//! end, one pause affects all later orders where threads are busy: service up to 3 µs after a stamp
-//! is taken for that order's. The rule uses gaps and never latencies, so percentiles of the unaffected orders are those without the machine's stalls,
-//! and real queueing stays in them. Gaps that a log dropped ([`protocol::gaps`]) affect no order: a
-//! note states their number and length.
+//! one burst, and the queue after such a burst is not caused by the load. Backlog ends nine times
+//! the pause after it: by then a server that works 90 % of its time has emptied its queue. Without
+//! an end, one pause affects all later orders where threads are busy: service up to 3 µs after a
+//! stamp is taken for that order's. The rule uses gaps and never latencies, so percentiles of the
+//! unaffected orders are those without the machine's stalls, and real queueing stays in them. Gaps
+//! that a log dropped ([`protocol::gaps`]) affect no order: a note states their number and length.
 //!
 //! A *sleep* affects no order either, and service after it is queueing, not backlog: giving the
 //! core away by the idle strategy is a choice with a known cost. This also holds if another

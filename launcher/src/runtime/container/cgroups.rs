@@ -196,7 +196,11 @@ impl<'a> ContainerCgroups<'a> {
     fn create(&mut self, plan: &Plan, process: &ProcessPlan) -> Result<()> {
         let resources = plan.resources_of(process);
         let limits = match plan.is_contained(process) {
-            true => limits(cores(plan, process).as_deref(), resources, plan.strategies_of(process).len()),
+            true => {
+                // The ends of a benchmark are no strategies.
+                let strategies = plan.strategies_of(process).len().max(1);
+                limits(cores(plan, process).as_deref(), resources, strategies)
+            }
             false => set_limits(resources),
         };
         for (controller, [v2, v1]) in limits {

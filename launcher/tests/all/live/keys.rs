@@ -17,7 +17,7 @@ fn strategies_with_keys_trade() {
     ] {
         let summary = launcher.summary(&format!("--strategies 3 --orders 3000 --window 500ms {flags}"));
         assert_eq!(summary["outcome"]["ended"], "complete", "{flags}: {:#}", summary["outcome"]);
-        assert_eq!(number(&summary["orders"]["reported"]), 3000, "{flags}: {:#}", summary["orders"]);
+        assert_eq!(number(&summary["orders"]["returned"]), 3000, "{flags}: {:#}", summary["orders"]);
     }
 }
 
