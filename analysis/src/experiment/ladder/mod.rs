@@ -366,7 +366,7 @@ fn costs(ladder: &Ladder) -> Grid {
     let start = |rung: &Rung| rung.start_ns.map_or_else(|| "–".into(), |ns| duration(ns as u64));
     let grid = Grid::from_rows(
         "ladder_costs",
-        &format!("cost, by turns: {}", ladder.load),
+        format!("cost, by turns: {}", ladder.load),
         1,
         &[
             ("level", &|rung: &Rung| rung.level.clone()),
