@@ -36,13 +36,13 @@ use std::time::{Duration, Instant, SystemTime};
 /// The load of the cost, in words and as flags of `launcher bill`.
 const LOAD: &str = "4 strategies of each level, parked on one core, 20,000 orders/s";
 const COST: &str = "--technique spsc-mux --strategy-cores 1 --idle park --crossover 50ms \
-                    --delay uniform:500us..2ms --orders 160k --window 8s --repeats 12";
+                    --delay uniform:500us..2ms --orders 200k --window 10s --repeats 12";
 /// Strategies of each level there.
 const EACH: usize = 4;
 /// The group among the levels: two strategies share a process.
 const GROUP: &str = "process*2";
-/// A crash, and a write to memory of the engine.
-const FAULTS: &str = "--technique spsc-mux --fault segv;wild-engine";
+/// A crash, and writes over its own rings.
+const FAULTS: &str = "--technique spsc-mux --fault segv;scribble";
 const DISTURBANCES: &str = "--technique spsc-mux --fault fork-storm;debugger --repeats 12";
 /// The card, in the folder of the ladder.
 const CARD: &str = "card.svg";
@@ -61,8 +61,8 @@ pub struct LadderFlags {
 /// Returns the time from the beginning of a ladder until a part ends.
 const fn ends_after(part: LadderPart) -> Duration {
     Duration::from_secs(match part {
-        LadderPart::Cost => 88,
-        LadderPart::Faults => 130,
+        LadderPart::Cost => 85,
+        LadderPart::Faults => 118,
         LadderPart::Disturbances => 230,
     })
 }

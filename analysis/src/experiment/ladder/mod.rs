@@ -125,8 +125,11 @@ pub struct RungDisturbance {
     pub disturbance: String,
     /// What is concluded, as few repeats allow.
     pub effect: Effect,
-    /// Ratio of the others' p50 from due to that of calm runs.
+    /// Ratio of the others' p50 from due to that of calm runs, with its interval; null with too few
+    /// pairs.
     pub p50: Option<Estimate>,
+    /// Ratio of the medians of both, without an interval.
+    pub p50_ratio: Option<f64>,
 }
 
 impl Rung {
@@ -184,7 +187,10 @@ impl Rung {
         for row in all.rows.iter().filter(is_own) {
             let line = row.line(all.endpoint.measure(), Percentile::P50);
             let p50 = line.and_then(|line| line.evidence().difference).map(|found| found.ratio);
-            let found = RungDisturbance { disturbance: row.name(), effect: row.effect(&all.endpoint), p50 };
+            let medians = line.and_then(|line| line.a_ns.zip(line.b_ns));
+            let p50_ratio = medians.map(|(calm, disturbed)| disturbed / calm);
+            let (disturbance, effect) = (row.name(), row.effect(&all.endpoint));
+            let found = RungDisturbance { disturbance, effect, p50, p50_ratio };
             self.disturbances.push(found);
         }
     }
@@ -289,11 +295,14 @@ fn disturbed(rung: &Rung, name: &str) -> String {
     let Some(found) = rung.disturbances.iter().find(|found| found.disturbance == name) else {
         return "–".into();
     };
-    match (found.effect, found.p50) {
-        (Effect::Refused, _) => "refused".into(),
-        (Effect::Spread, _) => "ends the run".into(),
-        (_, Some(ratio)) => format!("× {} [{}, {}]", plain(ratio.value), plain(ratio.low), plain(ratio.high)),
-        (_, None) => "–".into(),
+    match (found.effect, found.p50, found.p50_ratio) {
+        (Effect::Refused, ..) => "refused".into(),
+        (Effect::Spread, ..) => "ends the run".into(),
+        (_, Some(ratio), _) => {
+            format!("× {} [{}, {}]", plain(ratio.value), plain(ratio.low), plain(ratio.high))
+        }
+        (_, None, Some(ratio)) => format!("× {}", plain(ratio)),
+        (_, None, None) => "–".into(),
     }
 }
 
@@ -437,6 +446,7 @@ mod tests {
             disturbance: "fork-storm".into(),
             effect: Effect::CannotTell,
             p50: estimate(ratio),
+            p50_ratio: Some(ratio),
         };
         let rung = |level: &str, p50, cpu, contained, ratio| Rung {
             level: level.into(),
