@@ -34,7 +34,7 @@ quoted() {
 benches() { echo "${1/-p benches/-p launcher -p benches}"; }
 
 # Whether a command needs a build of its own or a minute.
-is_long() { [[ $1 =~ ^cargo\ bench|--example\ soak|^launcher\ survey ]]; }
+is_long() { [[ $1 =~ ^cargo\ bench|--example\ soak|^launcher\ (survey|ladder) ]]; }
 
 # The same command with less to do; empty for what another step of .ci/run does as it stands.
 shortened() {
@@ -103,6 +103,7 @@ shortened() {
       command=$(sed -E 's/--events [0-9a-zA-Z]+//; s/--runs [0-9]+//' <<<"$command")
       command+=" --events 100 --runs 1 --out $out" ;;
     survey) command+=" --quick --out $out" ;;
+    ladder) command+=" --out $out" ;;
     # A calibration takes a minute.
     predict) command+=" --dry-run --out $out" ;;
     # What is about a run that goes on needs one.
