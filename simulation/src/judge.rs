@@ -267,11 +267,19 @@ impl Judge<'_> {
             });
             for other in named {
                 let is_its = |it: &&Incident| (it.strategy, it.epoch) == (other, incident.epoch);
-                let fate = incidents.iter().find(is_its).map(|it| (it.pid, it.restarted_ns.is_some()));
-                self.require(fate == Some((incident.pid, incident.restarted_ns.is_some())), || {
+                let pid = incidents.iter().find(is_its).map(|it| it.pid);
+                self.require(pid == Some(incident.pid), || {
                     format!(
-                        "strategy {} epoch {} died, and strategy {other} of its group did not share that: {fate:?}",
+                        "strategy {} epoch {} died, and strategy {other} of its group did not share that: {pid:?}",
                         incident.strategy, incident.epoch
+                    )
+                });
+                // By their last incarnations: one that dies again soon may not have run.
+                let last = [incident.strategy, other].map(|index| self.run.epochs[index.as_usize()]);
+                self.require(last[0] == last[1], || {
+                    format!(
+                        "strategy {} has epoch {}, and strategy {other} of its group {}",
+                        incident.strategy, last[0], last[1]
                     )
                 });
             }
