@@ -2,7 +2,7 @@
 //! disk that stalls: what the event in the run's surroundings does to processes, and what the
 //! kernel reports of them then.
 
-use super::{SimulatedProcesses, ThreadMode};
+use super::{SimulatedProcesses, SimulatedThread, ThreadMode};
 use crate::START_TICKS;
 use crate::surroundings::{StandstillCause, SurroundingEvent};
 use protocol::plan::{FaultKind, Role};
@@ -81,8 +81,10 @@ impl SimulatedProcesses<'_> {
         let is_untouched = simulated.exit.is_none()
             && simulated.turns_after_kill.is_none()
             && simulated.turns_until_attach.is_none();
-        let works = |mode: &ThreadMode| matches!(mode, ThreadMode::Duty);
-        is_untouched && self.threads[thread].as_ref().is_some_and(|thread| works(&thread.mode))
+        // One that has not begun its duty cycle is starting, for which it has minutes.
+        let works =
+            |thread: &SimulatedThread| matches!(thread.mode, ThreadMode::Duty) && thread.duty_cycle.is_some();
+        is_untouched && self.threads[thread].as_ref().is_some_and(works)
     }
 
     fn begin_standstill(&mut self, role: Role, cause: StandstillCause, since: u64, until: u64) {
