@@ -8,7 +8,7 @@ use protocol::counters::{AgentCounters, ThreadCounters};
 use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::labels::{ExchangeCounter, GatewayCounter, OrchestratorCounter, StrategyCounter};
 use protocol::plan::Role;
-use protocol::status::{self, COUNTERS_OFFSET, GAPS, LOG_OFFSET, StatusField, ThreadState};
+use protocol::status::{self, COUNTERS_OFFSET, GAPS, LOG_OFFSET, LivenessSample, StatusField, ThreadState};
 use protocol::supervision::{ProofOfDeath, Repairs};
 use protocol::tape::TapeView;
 use shm::bell::Doorbell;
@@ -128,6 +128,11 @@ impl<'a> SharedMemory<'a> {
     /// Reads the state of a thread.
     pub fn state(&self, thread: usize) -> ThreadState {
         status::state(&self.segments.threads[thread])
+    }
+
+    /// Reads the fields from which the liveness of a thread is judged.
+    pub fn pulse(&self, thread: usize) -> LivenessSample {
+        status::sample_liveness(&self.segments.threads[thread])
     }
 
     /// Reads the orders that a strategy's incarnation has sent, by its own counter.

@@ -314,6 +314,11 @@ impl SupervisedRun<'_> {
                         _ => sample_of_thread(pid, liveness.tid(thread)),
                     };
                     found.cpu = Some(pid.and_then(sample));
+                    // It may have had its core, and gone to sleep, before its account was read.
+                    let pulse = self.memory.pulse(thread);
+                    if pulse.state == found.pulse.state {
+                        (found.pulse, found.ticks) = (pulse, self.plan.clock.now());
+                    }
                     found.waits_for_disk =
                         liveness.has_journal(thread) && pid.is_some_and(has_journal_thread_in_kernel);
                 }

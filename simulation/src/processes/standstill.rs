@@ -134,6 +134,21 @@ impl SimulatedProcesses<'_> {
         })
     }
 
+    /// Returns the starvation of a thread that is over, if the thread has had no turn since: it still
+    /// waits for a core.
+    fn starvation_before_turn(&self, thread: usize) -> Option<&Standstill> {
+        self.events.standstill.as_ref().filter(|still| {
+            let process = &self.processes[still.process];
+            let has_had_no_turn =
+                self.threads[thread].as_ref().is_some_and(|thread| thread.cycle.now <= still.since);
+            still.thread == thread
+                && still.pid == process.pid
+                && process.exit.is_none()
+                && still.cause == StandstillCause::Starved
+                && has_had_no_turn
+        })
+    }
+
     /// Returns `true` if a thread stands still.
     pub(super) fn stands_still(&self, thread: usize) -> bool {
         self.standstill_of(thread).is_some()
@@ -178,7 +193,7 @@ impl SimulatedProcesses<'_> {
 
     /// Returns the kernel's account of the CPU time of a thread.
     pub fn cpu_of(&self, thread: usize, now: u64) -> CpuSample {
-        let still = self.standstill_of(thread);
+        let still = self.standstill_of(thread).or_else(|| self.starvation_before_turn(thread));
         let (is_runnable, is_in_kernel, state) = match still.map(|still| still.cause) {
             Some(StandstillCause::Starved) => (true, false, 'R'),
             Some(StandstillCause::Debugger) => (false, false, 't'),
