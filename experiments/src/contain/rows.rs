@@ -6,6 +6,7 @@ use analysis::experiment::{Contained, Containment, RoleContainment, VenueContain
 use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, IsolationLevel, Role};
 use record::run::{Outage, RestartSteps, RunOutcome};
+use verdict::merge::OrderLosses;
 use verdict::summary::{CUT_SHORT, Distribution, RoleRestartSummary, Summary};
 
 /// The end of a strategy that exhausted shared resources.
@@ -73,7 +74,7 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
         },
         seen,
         losses: containment.orders,
-        lost_of_others,
+        lost_of_others: Some(lost_of_others),
         detect_ns: fault_ns.zip(incident).map(|(fault, incident)| incident.detected_ns.saturating_sub(fault)),
         repair_ns: incident.and_then(|incident| incident.detect_to_repair_ns),
         restart_ns: incident.and_then(|incident| incident.repair_to_restart_ns),
@@ -82,6 +83,32 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
         before_max_ns: before.max_ns,
         during_p999_ns: during.p999_ns,
         during_max_ns: during.max_ns,
+        undisturbed: None,
+        folder: folder.to_owned(),
+    }
+}
+
+/// Returns the row of a run without a summary: its fault overwrote a log, as `what` says, so nothing
+/// is known of the orders.
+pub fn destroyed_row(case: &ContainCase, strategies: u16, what: &str, folder: &str) -> Containment {
+    let victim = case.victim();
+    Containment {
+        isolation: case.isolation.level_of(StrategyIndex(victim)),
+        others: levels_of_others(case, victim, strategies),
+        technique: case.technique,
+        fault: case.scenario.name.clone(),
+        contained: Contained::No,
+        seen: what.to_owned(),
+        losses: OrderLosses::default(),
+        lost_of_others: None,
+        detect_ns: None,
+        repair_ns: None,
+        restart_ns: None,
+        around: None,
+        before_p999_ns: None,
+        before_max_ns: None,
+        during_p999_ns: None,
+        during_max_ns: None,
         undisturbed: None,
         folder: folder.to_owned(),
     }

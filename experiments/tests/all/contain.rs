@@ -59,6 +59,24 @@ fn process_contains_faults_that_kill_threaded_run() {
     }
 }
 
+/// The engine's log, which tells of every order, is gone: the level did not contain that.
+#[test]
+fn overwritten_log_of_the_engine_is_a_result() {
+    let flags = "--technique spsc-mux --isolation thread,process --fault wild-engine --window 800ms";
+    let (table, out) = contain(&format!("{flags} --liveness 2s"));
+    let rows = list(&table["rows"]);
+    let destroyed = row(rows, "thread", "wild-engine");
+    assert_eq!(destroyed["contained"], "no", "{destroyed:#}");
+    assert!(string(&destroyed["seen"]).starts_with("engine.stamps: record 0"), "{destroyed:#}");
+    assert!(destroyed["lost_of_others"].is_null(), "{destroyed:#}");
+    assert_contained(row(rows, "process", "wild-engine"));
+    // Saved as every other result: nothing is left to do.
+    let folder = entries(out.path()).remove(0);
+    let before = entries(&folder).len();
+    output(&format!("resume {}", folder.display())).succeeds();
+    assert_eq!(entries(&folder).len(), before, "no run is made again");
+}
+
 /// Also, what a journal buys: without one the run ends with its exchange.
 #[test]
 fn push_death_is_contained_and_missing_fault_reported() {

@@ -208,8 +208,10 @@ pub struct Containment {
     pub seen: String,
     /// Orders of the victim for which it got no report.
     pub losses: OrderLosses,
-    /// Orders of the others that never came back.
-    pub lost_of_others: u64,
+    /// Orders of the others that never came back; null if the fault overwrote the log that would
+    /// tell.
+    #[serde(default)]
+    pub lost_of_others: Option<u64>,
     /// Time from the fault, where that is known, until it was noticed.
     pub detect_ns: Option<u64>,
     /// Time from the detection until the engine had repaired what the victim left.

@@ -182,7 +182,7 @@ fn full_table(all: &Containments) -> Grid {
             ("lost", &|row| short(row.losses.lost)),
             ("cancelled", &|row| short(row.losses.cancelled)),
             ("orphaned", &|row| short(row.losses.orphaned)),
-            ("others lost", &|row| short(row.lost_of_others)),
+            ("others lost", &|row| row.lost_of_others.map_or_else(|| "–".into(), short)),
             ("detect", &|row| time(row.detect_ns)),
             ("repair", &|row| time(row.repair_ns)),
             ("restart", &|row| time(row.restart_ns)),
