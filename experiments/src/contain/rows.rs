@@ -2,7 +2,7 @@
 
 use super::matrix::ContainCase;
 use analysis::experiment::contain::{MIN_WAIT_NS, WAIT_FACTOR};
-use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
+use analysis::experiment::{Confidential, Contained, Containment, RoleContainment, VenueContainment};
 use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, IsolationLevel, Role};
 use record::run::{Outage, RestartSteps, RunOutcome};
@@ -13,6 +13,8 @@ use verdict::summary::{CUT_SHORT, Distribution, RoleRestartSummary, Summary};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VictimEnd {
     Got,
+    /// The victim got it after it had opened memory by its name.
+    Opened,
     /// The victim was refused some of the resource, or killed by the kernel for it.
     Refused,
     /// The victim was ended by something else, such as a deadline on a busy machine, so the outcome
@@ -23,13 +25,25 @@ enum VictimEnd {
 impl VictimEnd {
     /// By the cause that the incident names.
     fn from_cause(cause: &str) -> Self {
-        if cause == format!("exit {}", FaultKind::EXIT_GOT) {
+        if cause == format!("exit {}", FaultKind::EXIT_GOT) || cause.contains(FaultKind::READ_MAPPED) {
             Self::Got
+        } else if cause == format!("exit {}", FaultKind::EXIT_OPENED) {
+            Self::Opened
         } else if cause == format!("exit {}", FaultKind::EXIT_REFUSED) || cause.starts_with("signal 9") {
             Self::Refused
         } else {
             Self::Undecided
         }
+    }
+}
+
+/// Returns whether the memory of others was hidden from a strategy that tried to read it.
+const fn confidential(end: VictimEnd) -> Option<Confidential> {
+    match end {
+        VictimEnd::Got => Some(Confidential::No),
+        VictimEnd::Opened => Some(Confidential::AgainstMistakes),
+        VictimEnd::Refused => Some(Confidential::Yes),
+        VictimEnd::Undecided => None,
     }
 }
 
@@ -48,14 +62,16 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let end =
         incident.filter(|_| kind.is_resource_fault()).map(|incident| VictimEnd::from_cause(&incident.cause));
     // A resource hog that stays below a bound hurts no other strategy, and nothing stopped it.
-    let was_stopped = end != Some(VictimEnd::Got);
+    let was_stopped = !matches!(end, Some(VictimEnd::Got | VictimEnd::Opened));
     let came = match end {
         Some(end) => end != VictimEnd::Undecided,
         None => incident.is_some() || can_have_struck(case, victim, summary),
     };
-    // A wild write that ended another strategy did not stay where it began.
+    // A wild write that ended a strategy of another group did not stay where it began. Those of one
+    // group always end together.
+    let group = |strategy| case.isolation.first_of_group(strategy);
     let mut hits = summary.incidents.iter().filter(|_| kind.is_wild_write());
-    let hit = hits.find(|hit| hit.strategy != StrategyIndex(victim));
+    let hit = hits.find(|hit| group(hit.strategy) != group(StrategyIndex(victim)));
     let seen = match hit {
         Some(hit) if survived => format!("{}: {}", Role::Strategy(hit.strategy), hit.cause),
         _ => observed_end(summary, incident.map(|incident| incident.cause.as_str()), came),
@@ -72,6 +88,7 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
             (true, true, true) => Contained::Waited,
             (true, true, false) => Contained::Yes,
         },
+        confidential: end.filter(|_| kind == FaultKind::ReadOthers).and_then(confidential),
         seen,
         losses: containment.orders,
         lost_of_others: Some(lost_of_others),
@@ -98,6 +115,7 @@ pub fn destroyed_row(case: &ContainCase, strategies: u16, what: &str, folder: &s
         technique: case.technique,
         fault: case.scenario.name.clone(),
         contained: Contained::No,
+        confidential: None,
         seen: what.to_owned(),
         losses: OrderLosses::default(),
         lost_of_others: None,
@@ -275,12 +293,20 @@ mod tests {
 
     #[test]
     fn strategy_killed_as_hung_was_refused_nothing() {
-        let causes = ["exit 40", "exit 41", "signal 9 (SIGKILL)", "hangs: no duty cycle for 200ms", "exit 1"]
-            .map(VictimEnd::from_cause);
+        let causes = [
+            "exit 40",
+            "exit 42",
+            "exit 41",
+            "signal 9 (SIGKILL)",
+            "hangs: no duty cycle for 200ms",
+            "exit 1",
+        ]
+        .map(VictimEnd::from_cause);
         assert_eq!(
             causes,
             [
                 VictimEnd::Got,
+                VictimEnd::Opened,
                 VictimEnd::Refused,
                 VictimEnd::Refused,
                 VictimEnd::Undecided,
