@@ -1,9 +1,9 @@
 //! `launcher ladder`: every isolation level that this machine can do, side by side, in at most four
 //! minutes.
 //!
-//! The levels' costs are those of a bill whose levels take turns on one core; two faults are those
-//! of `launcher contain`, and two disturbances those of `launcher disturb`, each with all levels.
-//! Each part ends with its share of the time, after whole repeats.
+//! The levels' costs are those of a bill whose levels take turns on one core. Two faults and a read
+//! of others' memory are those of `launcher contain`, two disturbances those of `launcher disturb`,
+//! each with all levels. Each part ends with its share of the time, after whole repeats.
 
 use super::benchmark::check_isolation;
 use super::bill::BillFlags;
@@ -41,9 +41,11 @@ const COST: &str = "--technique spsc-mux --strategy-cores 1 --idle park --crosso
 const EACH: usize = 4;
 /// The group among the levels: two strategies share a process.
 const GROUP: &str = "process*2";
-/// A crash, and writes over its own rings.
-const FAULTS: &str = "--technique spsc-mux --fault segv;scribble";
-const DISTURBANCES: &str = "--technique spsc-mux --fault fork-storm;debugger --repeats 12";
+/// A crash, writes over its own rings, and reads of others' memory. Short runs, so that all levels
+/// fit the time.
+const FAULTS: &str = "--technique spsc-mux --fault segv;scribble;read-others --orders 24k --window 800ms";
+const DISTURBANCES: &str =
+    "--technique spsc-mux --fault fork-storm;debugger --orders 10k --window 600ms --repeats 12";
 /// The card, in the folder of the ladder.
 const CARD: &str = "card.svg";
 
@@ -145,16 +147,14 @@ fn measure(
     bar: &ProgressBar,
 ) -> Result<NestedExperiment> {
     let show = |kind: Kind, number| bar.set_message(format!("{kind}, run {number}"));
-    // A death in a group takes the others of its group: what it protects is a process's.
-    let alone: Vec<&str> = levels.iter().copied().filter(|level| *level != GROUP).collect();
-    let alone = alone.join(",");
+    let all = levels.join(",");
     match part {
         LadderPart::Cost => measure_nested::<BillFlags>(&cost_flags(levels), folder, until, &show),
         LadderPart::Faults => {
-            measure_nested::<ContainFlags>(&format!("{FAULTS} --isolation {alone}"), folder, until, &show)
+            measure_nested::<ContainFlags>(&format!("{FAULTS} --isolation {all}"), folder, until, &show)
         }
         LadderPart::Disturbances => {
-            let words = format!("{DISTURBANCES} --isolation {alone}");
+            let words = format!("{DISTURBANCES} --isolation {all}");
             measure_nested::<DisturbFlags>(&words, folder, until, &show)
         }
     }

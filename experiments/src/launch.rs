@@ -91,7 +91,7 @@ pub fn with_maker<T>(record: &Experiment, work: impl FnOnce(&mut RunMaker<'_>) -
     let launcher = Launcher { weaker_sandbox: record.weaker_sandbox, start_timeout, signals: &signals };
     work(&mut |settings: &Settings| -> Result<MeasuredRun> {
         let finished = launcher.run(settings)?;
-        let extra = extra_figures(record.kind, settings, &finished);
+        let extra = extra_figures(record.kind, settings, &finished)?;
         Ok(MeasuredRun { extra, ..finished.into() })
     })
 }

@@ -4,17 +4,20 @@ use crate::caller;
 use anyhow::{Context, Result, anyhow};
 use planner::config::{Settings, UsageError};
 use planner::host::signals::{Interrupted, Signals, is_end_requested};
+use protocol::plan::{Fault, FaultKind};
 use record::document::Document;
+use record::logfile::LogFault;
 use record::run::{RunOutcome, RunRecord};
 use record::screen::complain;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 use system::process;
+use verdict::merge::MergeError;
 use verdict::summary::Summary;
 
 /// The exit code of a launcher that refused its command line.
@@ -35,7 +38,39 @@ pub(super) struct Launcher<'a> {
 pub(super) struct LaunchedRun {
     pub folder: PathBuf,
     pub outcome: RunOutcome,
-    pub summary: Summary,
+    /// Its figures, or why no log tells of its orders: its fault overwrote one.
+    pub summary: Result<Summary, DestroyedLog>,
+}
+
+/// Why a run has no summary: a log that its fault overwrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct DestroyedLog {
+    /// The log and its damage: `engine.stamps: record 0 … overwritten`.
+    pub what: String,
+    /// The error of the launcher.
+    pub error: String,
+}
+
+impl DestroyedLog {
+    /// Finds the log of a run that a fault of its plan overwrote, by reading the logs again. `None`:
+    /// the run has no summary for another reason, and the launcher's error tells it.
+    fn find(folder: &Path, record: &RunRecord, error: &str) -> Option<Self> {
+        let can_destroy = |fault: &Fault| {
+            fault.kind.is_wild_write() || matches!(fault.kind, FaultKind::Scribble | FaultKind::ForgeHeader)
+        };
+        if !record.plan.faults.iter().any(can_destroy) {
+            return None;
+        }
+        match verdict::merge::merge(folder, record, |_, _| {}) {
+            Err(MergeError::Log(damage)) if damage.fault == LogFault::Invalid => {
+                let whole = damage.to_string();
+                let prefix = format!("{}/", folder.display());
+                let what = whole.strip_prefix(&prefix).unwrap_or(&whole).to_owned();
+                Some(Self { what, error: error.to_owned() })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What a launcher left when it ended.
@@ -60,16 +95,26 @@ impl Launcher<'_> {
             command.arg("--allow-weaker-sandbox");
         }
         let Ended { status, stdout, error } = self.wait_for(command.args(flags(settings)))?;
-        match stdout.lines().next() {
-            Some(folder) => {
-                let folder = PathBuf::from(folder);
+        match stdout.lines().next().map(PathBuf::from) {
+            Some(folder) if error.is_empty() || folder.join(Summary::FILE).exists() => {
                 let (record, summary) = (RunRecord::read(&folder)?, Summary::read(&folder)?);
-                Ok(LaunchedRun { folder, outcome: record.outcome, summary })
+                Ok(LaunchedRun { folder, outcome: record.outcome, summary: Ok(summary) })
             }
-            None if is_end_requested() => Err(Interrupted.into()),
-            None if status.code() == Some(USAGE) => Err(UsageError(error).into()),
-            None if error.is_empty() => Err(anyhow!("launcher run ended without a run: {status}")),
-            None => Err(anyhow!(error)),
+            Some(folder) if !is_end_requested() => {
+                let record = RunRecord::read(&folder).ok();
+                let destroyed =
+                    record.as_ref().and_then(|record| DestroyedLog::find(&folder, record, &error));
+                match record.zip(destroyed) {
+                    Some((RunRecord { outcome, .. }, why)) => {
+                        Ok(LaunchedRun { folder, outcome, summary: Err(why) })
+                    }
+                    None => Err(anyhow!(error)),
+                }
+            }
+            _ if is_end_requested() => Err(Interrupted.into()),
+            _ if status.code() == Some(USAGE) => Err(UsageError(error).into()),
+            _ if error.is_empty() => Err(anyhow!("launcher run ended without a run: {status}")),
+            _ => Err(anyhow!(error)),
         }
     }
 

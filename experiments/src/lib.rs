@@ -46,7 +46,7 @@ mod sweep;
 use ::record::document::Document;
 use ::record::screen::{self, complain};
 use analysis::experiment::{Experiment, Figures, Kind, RowKind};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use busy::Load;
 use caller::Caller;
 use clap::Args;
@@ -165,12 +165,15 @@ fn plan_next(record: &mut Experiment, json: bool) -> Result<bool> {
 }
 
 /// Returns what the kind of an experiment asks of a run with these settings beyond its outline.
-fn extra_figures(kind: Kind, settings: &Settings, run: &LaunchedRun) -> Figures {
-    if kind == Kind::Predict {
-        return predict::figures(run);
+///
+/// # Errors
+/// A run without a summary, unless its fault is what the experiment asks about.
+fn extra_figures(kind: Kind, settings: &Settings, run: &LaunchedRun) -> Result<Figures> {
+    if let Some(preset) = contain::FaultPreset::of_kind(kind) {
+        return Ok((preset.figures)(settings, run));
     }
-    let preset = contain::FaultPreset::of_kind(kind);
-    preset.map_or_else(Figures::default, |preset| (preset.figures)(settings, run))
+    let summary = run.summary.as_ref().map_err(|why| anyhow!(why.error.clone()))?;
+    Ok(if kind == Kind::Predict { predict::figures(summary) } else { Figures::default() })
 }
 
 /// The flags of a command that makes runs.

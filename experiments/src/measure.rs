@@ -32,14 +32,15 @@ pub enum MeasureEnd {
 pub struct MeasuredRun {
     pub folder: PathBuf,
     pub outcome: RunOutcome,
-    pub outline: RunOutline,
+    /// `None`: its fault overwrote a log, so that nothing is known of its orders.
+    pub outline: Option<RunOutline>,
     /// What the experiment's kind asks of the run beyond its outline.
     pub extra: Figures,
 }
 
 impl From<LaunchedRun> for MeasuredRun {
     fn from(launched: LaunchedRun) -> Self {
-        let outline = RunOutline::from_summary(&launched.summary);
+        let outline = launched.summary.as_ref().ok().map(RunOutline::from_summary);
         Self { folder: launched.folder, outcome: launched.outcome, outline, extra: Figures::default() }
     }
 }
@@ -47,7 +48,7 @@ impl From<LaunchedRun> for MeasuredRun {
 impl MeasuredRun {
     /// Returns the figures of the run's row.
     pub fn figures(&self) -> Figures {
-        Figures::from_outline(&self.outline).and(&self.extra)
+        self.outline.as_ref().map_or_else(Figures::default, Figures::from_outline).and(&self.extra)
     }
 }
 

@@ -15,7 +15,7 @@ use ::record::screen::width;
 use analysis::experiment::search::next_step;
 use analysis::experiment::{Experiment, NextStep, RateSearch, RateStep, SearchLimits};
 use analysis::stats::{Percentile, RunOutline, median};
-use anyhow::{Error, Result};
+use anyhow::{Context, Error, Result};
 use planner::config::Settings;
 use record::document::Document;
 use record::units::{Count, Nanos};
@@ -135,8 +135,9 @@ fn attempt(
         let seed = Some(Count(record.seed.wrapping_add(runs.len() as u64)));
         let settings = Settings { seed, ..settings.clone() };
         let Some((name, made)) = make_run(record, &settings, make)? else { return Ok(None) };
-        losses.push(loss(&made.outline, &limits));
-        runs.push(made.outline);
+        let outline = made.outline.context("a run of a search has no figures")?;
+        losses.push(loss(&outline, &limits));
+        runs.push(outline);
         folders.push(name);
     };
     let middle =

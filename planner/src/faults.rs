@@ -320,7 +320,9 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
                 | FaultKind::Jam
                 | FaultKind::WildRing
                 | FaultKind::WildLog
+                | FaultKind::WildHeap
                 | FaultKind::WildEngine
+                | FaultKind::ReadOthers
         );
         let lives =
             lives || has_key(fault.target) && !matches!(fault.kind, FaultKind::Kill | FaultKind::Stop);

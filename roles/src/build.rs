@@ -162,6 +162,7 @@ pub(super) fn strategy_or_faulty<K: LoopClock, P: Producer + 'static, C, S: Stra
     };
     // Not measured: all techniques share one agent without its own loop.
     let submit = faults.producer(BoxedProducer::new(submit), act);
+    submit.expose_heap(parts.attached);
     let agent = strategy_agent(parts, &context, BoxedProducer::new(submit.clone()), make)?;
     let to_arm = submit.clone();
     parts.when_attached.push(Box::new(move |attached, status| to_arm.arm(attached, status)));

@@ -110,6 +110,17 @@ impl<T: Send + Sync + 'static> HeapObjects<T> {
         attached.heap_objects.insert(name.to_owned(), Arc::<T>::clone(&object));
         object
     }
+
+    /// Returns the object with this name in a process; `None` before it is created.
+    pub fn get(&self, attached: &Attached<'_>, name: &str) -> Option<Arc<T>> {
+        let used = attached.heap_objects.get(name)?;
+        let objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // A used object lives, so nothing else has its address.
+        objects
+            .iter()
+            .find(|object| core::ptr::addr_eq(object.as_ptr(), Arc::as_ptr(used)))
+            .and_then(Weak::upgrade)
+    }
 }
 
 impl<T: Send + Sync + 'static> Default for HeapObjects<T> {

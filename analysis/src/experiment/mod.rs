@@ -46,7 +46,8 @@ pub use contain::disturb::{
     GapComparison, StormLimit, StormSearch, TriedStorm, plan_next_storms,
 };
 pub use contain::{
-    Contained, Containment, Containments, FaultOutcome, ProtectionCost, RoleContainment, VenueContainment,
+    Confidential, Contained, Containment, Containments, FaultOutcome, ProtectionCost, RoleContainment,
+    VenueContainment,
 };
 pub use declared::DeclaredPlan;
 pub use endpoint::Endpoint;

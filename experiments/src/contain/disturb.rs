@@ -10,6 +10,7 @@ use super::preset::{FaultPreset, every_level};
 use super::rows::row;
 use crate::dry_run::dry_run;
 use crate::flags::SweptSettings;
+use crate::launcher::DestroyedLog;
 use crate::{ExperimentFlags, measure_and_publish, usage};
 use analysis::experiment::{
     Contained, DISTURBANCE_MARGIN, DisturbanceDone, EngineGaps, Experiment, FIRST_EVERY, Figures, Kind,
@@ -162,7 +163,16 @@ pub(super) const DISTURB: FaultPreset = FaultPreset {
     settings,
     figures: |settings, run| {
         let mut figures = Figures::default();
-        figures.insert_disturbance(&done(settings, &run.summary));
+        let done = match &run.summary {
+            Ok(summary) => done(settings, summary),
+            // Another strategy or the engine was hit: the others did not survive it.
+            Err(DestroyedLog { what, .. }) => DisturbanceDone {
+                died: what.clone(),
+                survived: Some(Contained::No),
+                ..DisturbanceDone::default()
+            },
+        };
+        figures.insert_disturbance(&done);
         figures
     },
 };

@@ -113,7 +113,11 @@ impl NamedFault {
             _ if self.fault.kind.is_resource_fault()
                 || matches!(
                     self.fault.kind,
-                    FaultKind::CoreDump | FaultKind::WildLog | FaultKind::WildEngine | FaultKind::WildCode
+                    FaultKind::CoreDump
+                        | FaultKind::WildLog
+                        | FaultKind::WildHeap
+                        | FaultKind::WildEngine
+                        | FaultKind::WildCode
                 ) =>
             {
                 technique == Technique::default()

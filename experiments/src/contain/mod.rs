@@ -13,7 +13,7 @@ mod rows;
 
 use super::dry_run::dry_run;
 use super::flags::SweptSettings;
-use super::launcher::LaunchedRun;
+use super::launcher::{DestroyedLog, LaunchedRun};
 use super::record::read_kind;
 use super::{ExperimentFlags, measure_and_publish};
 use analysis::experiment::{
@@ -30,7 +30,7 @@ use planner::host::Machine;
 pub(super) use preset::FaultPreset;
 use preset::every_level;
 use protocol::plan::{IsolationLevels, Technique};
-use rows::{role_row, row, venue_row};
+use rows::{destroyed_row, role_row, row, venue_row};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -135,12 +135,19 @@ fn disturbances(folder: &Path) -> Result<Disturbances> {
 fn outcome(settings: &Settings, run: &LaunchedRun) -> Option<FaultOutcome> {
     let case = case_of(settings)?;
     let folder = run.folder.file_name().unwrap_or_default().to_string_lossy();
+    let summary = match &run.summary {
+        Ok(summary) => summary,
+        Err(DestroyedLog { what, .. }) => {
+            let strategies = settings.strategies().0 as u16;
+            return Some(FaultOutcome::Strategy(destroyed_row(&case, strategies, what, &folder)));
+        }
+    };
     if case.scenario.fault.kind.is_of_venue() {
-        venue_row(&case, &run.summary, &folder).map(FaultOutcome::Venue)
+        venue_row(&case, summary, &folder).map(FaultOutcome::Venue)
     } else if case.is_of_role() {
-        Some(FaultOutcome::Role(role_row(&case, &run.summary, &folder)))
+        Some(FaultOutcome::Role(role_row(&case, summary, &folder)))
     } else {
-        Some(FaultOutcome::Strategy(row(&case, &run.summary, &folder)))
+        Some(FaultOutcome::Strategy(row(&case, summary, &folder)))
     }
 }
 

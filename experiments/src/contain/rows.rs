@@ -2,16 +2,19 @@
 
 use super::matrix::ContainCase;
 use analysis::experiment::contain::{MIN_WAIT_NS, WAIT_FACTOR};
-use analysis::experiment::{Contained, Containment, RoleContainment, VenueContainment};
+use analysis::experiment::{Confidential, Contained, Containment, RoleContainment, VenueContainment};
 use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, IsolationLevel, Role};
 use record::run::{Outage, RestartSteps, RunOutcome};
+use verdict::merge::OrderLosses;
 use verdict::summary::{CUT_SHORT, Distribution, RoleRestartSummary, Summary};
 
 /// The end of a strategy that exhausted shared resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VictimEnd {
     Got,
+    /// The victim got it after it had opened memory by its name.
+    Opened,
     /// The victim was refused some of the resource, or killed by the kernel for it.
     Refused,
     /// The victim was ended by something else, such as a deadline on a busy machine, so the outcome
@@ -22,13 +25,25 @@ enum VictimEnd {
 impl VictimEnd {
     /// By the cause that the incident names.
     fn from_cause(cause: &str) -> Self {
-        if cause == format!("exit {}", FaultKind::EXIT_GOT) {
+        if cause == format!("exit {}", FaultKind::EXIT_GOT) || cause.contains(FaultKind::READ_MAPPED) {
             Self::Got
+        } else if cause == format!("exit {}", FaultKind::EXIT_OPENED) {
+            Self::Opened
         } else if cause == format!("exit {}", FaultKind::EXIT_REFUSED) || cause.starts_with("signal 9") {
             Self::Refused
         } else {
             Self::Undecided
         }
+    }
+}
+
+/// Returns whether the memory of others was hidden from a strategy that tried to read it.
+const fn confidential(end: VictimEnd) -> Option<Confidential> {
+    match end {
+        VictimEnd::Got => Some(Confidential::No),
+        VictimEnd::Opened => Some(Confidential::AgainstMistakes),
+        VictimEnd::Refused => Some(Confidential::Yes),
+        VictimEnd::Undecided => None,
     }
 }
 
@@ -47,14 +62,16 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let end =
         incident.filter(|_| kind.is_resource_fault()).map(|incident| VictimEnd::from_cause(&incident.cause));
     // A resource hog that stays below a bound hurts no other strategy, and nothing stopped it.
-    let was_stopped = end != Some(VictimEnd::Got);
+    let was_stopped = !matches!(end, Some(VictimEnd::Got | VictimEnd::Opened));
     let came = match end {
         Some(end) => end != VictimEnd::Undecided,
         None => incident.is_some() || can_have_struck(case, victim, summary),
     };
-    // A wild write that ended another strategy did not stay where it began.
+    // A wild write that ended a strategy of another group did not stay where it began. Those of one
+    // group always end together.
+    let group = |strategy| case.isolation.first_of_group(strategy);
     let mut hits = summary.incidents.iter().filter(|_| kind.is_wild_write());
-    let hit = hits.find(|hit| hit.strategy != StrategyIndex(victim));
+    let hit = hits.find(|hit| group(hit.strategy) != group(StrategyIndex(victim)));
     let seen = match hit {
         Some(hit) if survived => format!("{}: {}", Role::Strategy(hit.strategy), hit.cause),
         _ => observed_end(summary, incident.map(|incident| incident.cause.as_str()), came),
@@ -71,9 +88,10 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
             (true, true, true) => Contained::Waited,
             (true, true, false) => Contained::Yes,
         },
+        confidential: end.filter(|_| kind == FaultKind::ReadOthers).and_then(confidential),
         seen,
         losses: containment.orders,
-        lost_of_others,
+        lost_of_others: Some(lost_of_others),
         detect_ns: fault_ns.zip(incident).map(|(fault, incident)| incident.detected_ns.saturating_sub(fault)),
         repair_ns: incident.and_then(|incident| incident.detect_to_repair_ns),
         restart_ns: incident.and_then(|incident| incident.repair_to_restart_ns),
@@ -82,6 +100,33 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
         before_max_ns: before.max_ns,
         during_p999_ns: during.p999_ns,
         during_max_ns: during.max_ns,
+        undisturbed: None,
+        folder: folder.to_owned(),
+    }
+}
+
+/// Returns the row of a run without a summary: its fault overwrote a log, as `what` says, so nothing
+/// is known of the orders.
+pub fn destroyed_row(case: &ContainCase, strategies: u16, what: &str, folder: &str) -> Containment {
+    let victim = case.victim();
+    Containment {
+        isolation: case.isolation.level_of(StrategyIndex(victim)),
+        others: levels_of_others(case, victim, strategies),
+        technique: case.technique,
+        fault: case.scenario.name.clone(),
+        contained: Contained::No,
+        confidential: None,
+        seen: what.to_owned(),
+        losses: OrderLosses::default(),
+        lost_of_others: None,
+        detect_ns: None,
+        repair_ns: None,
+        restart_ns: None,
+        around: None,
+        before_p999_ns: None,
+        before_max_ns: None,
+        during_p999_ns: None,
+        during_max_ns: None,
         undisturbed: None,
         folder: folder.to_owned(),
     }
@@ -248,12 +293,20 @@ mod tests {
 
     #[test]
     fn strategy_killed_as_hung_was_refused_nothing() {
-        let causes = ["exit 40", "exit 41", "signal 9 (SIGKILL)", "hangs: no duty cycle for 200ms", "exit 1"]
-            .map(VictimEnd::from_cause);
+        let causes = [
+            "exit 40",
+            "exit 42",
+            "exit 41",
+            "signal 9 (SIGKILL)",
+            "hangs: no duty cycle for 200ms",
+            "exit 1",
+        ]
+        .map(VictimEnd::from_cause);
         assert_eq!(
             causes,
             [
                 VictimEnd::Got,
+                VictimEnd::Opened,
                 VictimEnd::Refused,
                 VictimEnd::Refused,
                 VictimEnd::Undecided,

@@ -12,7 +12,6 @@ pub(crate) use stages::plan_next;
 use super::benchmark::check_isolation;
 use super::dry_run::dry_run;
 use super::flags::SweepRequest;
-use super::launcher::LaunchedRun;
 use super::publish::publish;
 use super::record::new_record;
 use super::{ExperimentFlags, doctor, measure_experiment, usage};
@@ -30,6 +29,7 @@ use protocol::plan::{Idle, Isolation, IsolationLevel};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use verdict::summary::Summary;
 
 /// The command-line flags of `launcher predict`.
 #[derive(Args, Clone, Debug, PartialEq)]
@@ -122,11 +122,11 @@ pub fn run(flags: &PredictFlags) -> Result<ExitCode> {
 }
 
 /// Returns what a prediction asks of a run beyond its outline: the levels, turn by turn.
-pub(crate) fn figures(run: &LaunchedRun) -> Figures {
+pub(crate) fn figures(summary: &Summary) -> Figures {
     let mut figures = Figures::default();
-    run.summary.crossover.iter().for_each(|found| figures.insert("crossover", found));
-    if let Some(line_ns) = run.summary.core_to_core_rtt.unsynchronized_ns {
-        let path = PathCosts { line_ns, stamps_ns: run.summary.clock.stamps_ns };
+    summary.crossover.iter().for_each(|found| figures.insert("crossover", found));
+    if let Some(line_ns) = summary.core_to_core_rtt.unsynchronized_ns {
+        let path = PathCosts { line_ns, stamps_ns: summary.clock.stamps_ns };
         figures.insert(PathCosts::NAME, &path);
     }
     figures

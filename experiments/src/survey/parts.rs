@@ -15,7 +15,7 @@ use analysis::experiment::{
     Comparisons, Containments, Disturbances, Experiment, ExperimentRuns, IsolationCosts, Recovery, SurveyPart,
 };
 use analysis::stats::MIN_PAIRS;
-use anyhow::{Error, Result};
+use anyhow::{Error, Result, anyhow};
 use planner::config::RunFlags;
 use planner::host::Machine;
 use planner::host::signals::Interrupted;
@@ -103,9 +103,10 @@ impl SurveyRun<'_> {
                 Err(error) if error.is::<Interrupted>() => break,
                 finished => finished?,
             };
+            let summary = finished.summary.map_err(|why| anyhow!(why.error))?;
             discard_logs(&finished.folder);
             let name = finished.folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            recoveries.push((recovery(role, &finished.summary), name));
+            recoveries.push((recovery(role, &summary), name));
         }
         let (found, folders): (Vec<Recovery>, Vec<String>) = recoveries.into_iter().unzip();
         let mut part = FoundPart::new(SurveyPart::Recovery, &found, shortfall);

@@ -11,7 +11,7 @@ use analysis::experiment::{
     ALL, Axis, Experiment, ExperimentRuns, ExperimentState, Figures, Kind, RateSearch, SearchLimits, Setting,
     sweep,
 };
-use analysis::stats::{Percentile, fixtures};
+use analysis::stats::{Percentile, RunOutline, fixtures};
 use anyhow::{Result, anyhow};
 use planner::config::{Common, Settings};
 use planner::host::fake;
@@ -52,7 +52,12 @@ fn made(settings: &Settings) -> MeasuredRun {
     outline.run = format!("{seed}-{work}-{isolation}");
     outline.work_done_ns = Some(1.01 * work as f64);
     outline.utilization = Some(0.1 + work as f64 / 10_000.0);
-    MeasuredRun { folder, outcome: RunOutcome::Complete, outline, extra: Figures::default() }
+    MeasuredRun { folder, outcome: RunOutcome::Complete, outline: Some(outline), extra: Figures::default() }
+}
+
+/// The outline of an invented run.
+const fn outline(made: &mut MeasuredRun) -> &mut RunOutline {
+    made.outline.as_mut().expect("an invented run has its figures")
 }
 
 /// A table of a sweep.
@@ -67,8 +72,8 @@ fn bar() -> SweepProgress {
 /// The same; processes take 300 ns more.
 fn made_of_two(settings: &Settings) -> MeasuredRun {
     let mut made = made(settings);
-    if made.outline.isolation.to_string() == "process" {
-        let figures = made.outline.measures.get_mut("rt_venue").unwrap();
+    if outline(&mut made).isolation.to_string() == "process" {
+        let figures = outline(&mut made).measures.get_mut("rt_venue").unwrap();
         figures.p50_ns = figures.p50_ns.map(|ns| ns + 300);
     }
     made
@@ -78,7 +83,7 @@ fn made_of_two(settings: &Settings) -> MeasuredRun {
 fn tried(settings: &Settings, is_good: bool) -> MeasuredRun {
     let mut made = made(settings);
     let rate = settings.orders.unwrap().0 as f64 / (settings.window.unwrap().0 as f64 / 1e9);
-    let figures = made.outline.measures.get_mut("rt_venue_from_due").unwrap();
+    let figures = outline(&mut made).measures.get_mut("rt_venue_from_due").unwrap();
     figures.p999_ns = Some(if is_good && rate <= 100_000.0 { 50_000 } else { 150_000 });
     made
 }
@@ -181,7 +186,7 @@ fn a_run_that_failed_is_kept_and_tried_again() {
     };
     let (mut sweep, _, folder) = measured(&LEVELS, 1, &mut |settings| {
         let mut made = made(settings);
-        made.outline.complete = false;
+        outline(&mut made).complete = false;
         Ok(made)
     });
     assert_eq!((sweep.made().count(), usable(&sweep)), (2, 0));
@@ -297,8 +302,9 @@ fn near_and_far_cores_have_columns_of_their_own() {
     let (sweep, ..) = measured(&LEVELS, 4, &mut |settings| {
         let mut made = made(settings);
         if settings.seed.unwrap().0 > 3 {
-            (made.outline.core_rtt_ns, made.outline.core_rtt_after_ns) = (Some(310.0), Some(320.0));
-            made.outline.measures.get_mut("rt_venue").unwrap().p50_ns = Some(2_500);
+            let run = outline(&mut made);
+            (run.core_rtt_ns, run.core_rtt_after_ns) = (Some(310.0), Some(320.0));
+            outline(&mut made).measures.get_mut("rt_venue").unwrap().p50_ns = Some(2_500);
         }
         Ok(made)
     });
@@ -312,7 +318,7 @@ fn repeats_that_lie_far_apart_are_said_in_words() {
     let (sweep, ..) = measured(&LEVELS, 3, &mut |settings| {
         let mut made = made(settings);
         if settings.seed.unwrap().0 == 2 {
-            made.outline.measures.get_mut("rt_venue").unwrap().p50_ns = Some(901_580);
+            outline(&mut made).measures.get_mut("rt_venue").unwrap().p50_ns = Some(901_580);
         }
         Ok(made)
     });
@@ -378,7 +384,7 @@ fn search_bounds_the_percentile_that_was_asked_for() {
         let ended = run_search(&mut sweep, &folder, &mut |settings| {
             let mut made = tried(settings, false);
             let rate = settings.orders.unwrap().0 as f64 / (settings.window.unwrap().0 as f64 / 1e9);
-            let figures = made.outline.measures.get_mut("rt_venue_from_due").unwrap();
+            let figures = outline(&mut made).measures.get_mut("rt_venue_from_due").unwrap();
             figures.p99_ns = Some(if rate <= 100_000.0 { 50_000 } else { 120_000 });
             Ok(made)
         });
@@ -406,7 +412,7 @@ fn bill_given_up_keeps_its_whole_repeats() {
         let mut make = |settings: &Settings| {
             number += 1;
             let noisy = fixtures::run(number, 1_000.0 * 100f64.powi(number as i32 % 3));
-            Ok(MeasuredRun { outline: noisy, ..made(settings) })
+            Ok(MeasuredRun { outline: Some(noisy), ..made(settings) })
         };
         let load = Load::with_runnable(if is_busy { 9.0 } else { 0.1 }, 2);
         let give_up = |bill: &Experiment| busy::hopeless(bill, || Some(load));

@@ -59,6 +59,58 @@ fn process_contains_faults_that_kill_threaded_run() {
     }
 }
 
+/// The engine's log, which tells of every order, is gone: the level did not contain that.
+#[test]
+fn overwritten_log_of_the_engine_is_a_result() {
+    let flags = "--technique spsc-mux --isolation thread,process --fault wild-engine --window 800ms";
+    let (table, out) = contain(&format!("{flags} --liveness 2s"));
+    let rows = list(&table["rows"]);
+    let destroyed = row(rows, "thread", "wild-engine");
+    assert_eq!(destroyed["contained"], "no", "{destroyed:#}");
+    assert!(string(&destroyed["seen"]).starts_with("engine.stamps: record 0"), "{destroyed:#}");
+    assert!(destroyed["lost_of_others"].is_null(), "{destroyed:#}");
+    assert_contained(row(rows, "process", "wild-engine"));
+    // Saved as every other result: nothing is left to do.
+    let folder = entries(out.path()).remove(0);
+    let before = entries(&folder).len();
+    output(&format!("resume {}", folder.display())).succeeds();
+    assert_eq!(entries(&folder).len(), before, "no run is made again");
+}
+
+/// A thread reads what the process has mapped; a process must open it by its name, which a sandbox
+/// refuses.
+#[test]
+fn reads_of_others_memory_tell_which_level_is_confidential() {
+    let flags = "--technique spsc-mux --isolation thread,process,process*2,sandbox --fault read-others";
+    let (table, _out) = contain(&format!("{flags} --window 800ms --liveness 2s"));
+    let found: Vec<(&str, &str, bool)> = list(&table["confidentiality"])
+        .iter()
+        .map(|level| {
+            let texts = (string(&level["isolation"]), string(&level["confidential"]));
+            (texts.0, texts.1, level["is_tried"] == true)
+        })
+        .collect();
+    let wanted = [
+        ("thread", "no", true),
+        ("process", "against-mistakes", true),
+        ("process*2", "no", true),
+        ("sandbox", "yes", true),
+    ];
+    assert_eq!(found, wanted, "{table:#}");
+}
+
+/// Another strategy's heap is in reach of a thread, and of one of the same group.
+#[test]
+fn wild_write_to_a_heap_stays_in_its_group() {
+    let flags = "--technique spsc-mux --isolation thread,process*2 --strategies 4 --fault wild-heap";
+    let (table, _out) = contain(&format!("{flags} --window 800ms --liveness 2s"));
+    let rows = list(&table["rows"]);
+    let hit = row(rows, "thread", "wild-heap");
+    assert_eq!(hit["contained"], "no", "{hit:#}");
+    assert!(string(&hit["seen"]).starts_with("strategy-0: panicked: another strategy"), "{hit:#}");
+    assert_contained(row(rows, "process*2", "wild-heap"));
+}
+
 /// Also, what a journal buys: without one the run ends with its exchange.
 #[test]
 fn push_death_is_contained_and_missing_fault_reported() {

@@ -4,7 +4,7 @@ use super::report::show;
 use crate::experiments;
 use crate::runtime::clean::{self, CleanScope};
 use crate::runtime::prepare::{Prepared, prepare};
-use crate::runtime::run::{self, FinishedRun, Interruption, Presentation};
+use crate::runtime::run::{self, FinishedRun, Interruption, KeptRun, Presentation};
 use crate::runtime::signals::{self, Signals};
 use anyhow::{Context, Result};
 use planner::command_line::{report_unfired, worse};
@@ -47,7 +47,12 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
     for repeat in 0..repeats {
         // A fresh schedule for each repeat, the same ones for the same --seed.
         let resolved = resolved.with_seed(seed.wrapping_add(repeat));
-        let finished = run::run(&resolved, &machine, &how)?;
+        let finished = run::run(&resolved, &machine, &how).inspect_err(|error| {
+            // The folder is the answer of a quiet run: also of one that no log describes any more.
+            if let Some(KeptRun { folder }) = error.downcast_ref().filter(|_| *quiet && !flags.common.json) {
+                let _ = writeln!(screen::stdout(), "{}", folder.display());
+            }
+        })?;
         match &mut list {
             Some(list) => list.push(serde_json::from_slice::<serde_json::Value>(&finished.summary.json()?)?),
             None if *quiet && !flags.common.json => {

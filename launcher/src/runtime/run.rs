@@ -2,8 +2,8 @@
 
 pub use crate::runtime::prepare::{Interruption, Presentation};
 use crate::runtime::progress::Progress;
-pub use crate::runtime::stages::FinishedRun;
 use crate::runtime::stages::PreparedRun;
+pub use crate::runtime::stages::{FinishedRun, KeptRun};
 use anyhow::Result;
 use planner::Resolved;
 use planner::host::Machine;

@@ -276,8 +276,15 @@ impl SavedRun<'_> {
     }
 }
 
-fn kept(folder: &Path) -> String {
-    format!("the run ended, and is kept in {0}: `launcher report {0}` reads it again", folder.display())
+/// The context of an error after a run has ended: the folder in which it is kept.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the run ended, and is kept in {0}: `launcher report {0}` reads it again", .folder.display())]
+pub struct KeptRun {
+    pub folder: PathBuf,
+}
+
+fn kept(folder: &Path) -> KeptRun {
+    KeptRun { folder: folder.to_owned() }
 }
 
 fn measure_floor_after(rtt: &mut CoreToCoreRtt) -> Result<(), PinError> {

@@ -29,6 +29,8 @@ named_enum! {
         WildRing = "wild-ring",
         /// Overwrites another strategy's log and status.
         WildLog = "wild-log",
+        /// Overwrites a block of another strategy's heap.
+        WildHeap = "wild-heap",
         /// Overwrites the engine's log and status.
         WildEngine = "wild-engine",
         /// Writes into code.
@@ -58,6 +60,10 @@ named_enum! {
         Disk = "disk",
         /// Allocates memory in child processes, up to a bound, and exits with one of these codes.
         Children = "children",
+        /// Reads another strategy's submit ring, log and heap: panics with
+        /// [`FaultKind::READ_MAPPED`] where it is a thread of the engine, else exits with one of
+        /// these codes or `EXIT_OPENED`.
+        ReadOthers = "read-others",
         /// Reads another process's memory, and exits with one of these codes.
         Peek = "peek",
         /// Opens network connections, and exits with one of these codes.
@@ -113,6 +119,13 @@ impl FaultKind {
     /// The exit code of a faulty process that was refused resources.
     pub const EXIT_REFUSED: i32 = 41;
 
+    /// The exit code of a process that read another strategy's memory only after it had opened it
+    /// by its name.
+    pub const EXIT_OPENED: i32 = 42;
+
+    /// The end of a thread that read another strategy's memory, in its panic.
+    pub const READ_MAPPED: &'static str = "read another strategy's memory";
+
     /// Returns `true` if it takes resources of the machine; the exit code shows how far it got.
     pub const fn is_resource_fault(self) -> bool {
         matches!(
@@ -121,6 +134,7 @@ impl FaultKind {
                 | Self::Descriptors
                 | Self::Disk
                 | Self::Children
+                | Self::ReadOthers
                 | Self::Peek
                 | Self::Network
                 | Self::Punch
@@ -151,7 +165,7 @@ impl FaultKind {
     /// Returns `true` if the strategy writes once to memory that is not its own. Where that is not
     /// mapped, the write is to an address without memory.
     pub const fn is_wild_write(self) -> bool {
-        matches!(self, Self::WildRing | Self::WildLog | Self::WildEngine | Self::WildCode)
+        matches!(self, Self::WildRing | Self::WildLog | Self::WildHeap | Self::WildEngine | Self::WildCode)
     }
 
     /// Returns `true` for a fault of a venue, `false` for one of a process.

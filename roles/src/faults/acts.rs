@@ -1,6 +1,7 @@
 //! Performs each kind of fault in the strategy's own process.
 
 use super::core_dump::CoreDump;
+use super::heap::HeapBlock;
 use super::resources::{ResourceGrab, Surroundings};
 use protocol::faults::Draws;
 use protocol::plan::FaultKind;
@@ -10,6 +11,9 @@ use shm::futex;
 use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords};
 use shm::sync::Ordering;
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
 use system::clock::Timebase;
 use system::{fault, memory};
 
@@ -61,8 +65,14 @@ pub struct FaultContext {
     pub writable: Vec<AtomicWords>,
     /// All memory of the run that this process can only read.
     pub read_only: Vec<ReadOnlyWords>,
+    /// The strategy is a thread of the engine's process, which an exit would end.
+    is_engine_thread: bool,
     /// Memory of others, mapped in this process, that a wild write overwrites.
     pub foreign: Vec<AtomicWords>,
+    /// The block of another strategy's heap in this process that a wild write overwrites.
+    pub(super) foreign_heap: Option<HeapBlock>,
+    /// The block of its own heap that another strategy's fault overwrites.
+    pub(super) own_heap: Option<HeapBlock>,
     /// The leak in progress.
     pub(super) leak: Option<Leak>,
     /// Floods the submit hand-off.
@@ -87,13 +97,27 @@ impl FaultContext {
             core_dump: None,
             writable: Vec::new(),
             read_only: Vec::new(),
+            is_engine_thread: false,
             foreign: Vec::new(),
+            foreign_heap: None,
+            own_heap: None,
             leak: None,
             should_flood: false,
             should_lose: false,
             should_hold_claim: false,
             status: None,
         }
+    }
+
+    /// Makes it end as a thread of the engine's process ends: by a panic.
+    #[must_use]
+    pub fn as_engine_thread(self, is_engine_thread: bool) -> Self {
+        Self { is_engine_thread, ..self }
+    }
+
+    /// Panics if another strategy has overwritten the block of its heap.
+    pub fn check_heap(&self) {
+        assert!(self.own_heap.is_none_or(HeapBlock::is_intact), "another strategy has overwritten its heap");
     }
 
     /// Limits this process's memory, so that a leak cannot bring down the machine.
@@ -165,7 +189,12 @@ pub fn perform(kind: FaultKind, context: &mut FaultContext) {
                 foreign => overwrite(foreign),
             }
         }
+        FaultKind::WildHeap => match context.foreign_heap {
+            None => fault::segv(),
+            Some(block) => block.overwrite(),
+        },
         FaultKind::WildCode => fault::write_code(),
+        FaultKind::ReadOthers => read_others(context),
         FaultKind::ForgeHeader => forge_headers(&context.writable),
         FaultKind::Jam => jam(&context.writable),
         FaultKind::Forkbomb
@@ -228,6 +257,24 @@ fn overwrite(foreign: &[AtomicWords]) {
     for word in foreign.iter().flat_map(|words| &words[HEADER_WORDS..]) {
         word.store(u64::MAX, Ordering::Relaxed);
     }
+}
+
+/// Reads memory of others: what this process has mapped, else what it can open by name. Ends the
+/// strategy in a way that tells how far it got.
+fn read_others(context: &FaultContext) -> ! {
+    let words = context.foreign.iter().flat_map(|words| words.iter());
+    let sum = words.fold(0, |sum, word| sum ^ word.load(Ordering::Relaxed));
+    std::hint::black_box(sum ^ context.foreign_heap.map_or(0, HeapBlock::read));
+    if !context.foreign.is_empty() || context.foreign_heap.is_some() {
+        if context.is_engine_thread {
+            panic!("{}", FaultKind::READ_MAPPED);
+        }
+        fault::exit(FaultKind::EXIT_GOT)
+    }
+    let can_read =
+        |path: &PathBuf| File::open(path).and_then(|mut file| file.read_exact(&mut [0; 64])).is_ok();
+    let is_open = context.surroundings.others_segments.iter().any(can_read);
+    fault::exit(if is_open { FaultKind::EXIT_OPENED } else { FaultKind::EXIT_REFUSED })
 }
 
 /// Overwrites its doorbells and wakes their sleepers, forever. The headers stay.

@@ -2,6 +2,7 @@
 
 mod acts;
 mod core_dump;
+mod heap;
 pub mod own;
 pub mod resources;
 mod storm;

@@ -1,6 +1,7 @@
 //! Faults that a strategy inflicts on itself, at a time or within the push of an order.
 //!
-//! Two wrappers, used only for such a strategy; all others run the code that they always run.
+//! Two wrappers, used only for such a strategy and one whose heap it writes to; all others run the
+//! code that they always run.
 //!
 //! | wrapper | around | when |
 //! |---|---|---|
@@ -11,6 +12,7 @@
 //! `supervision::faults`.
 
 pub use super::acts::{FaultContext, forge_headers, forge_status, perform, scribble_once};
+use crate::faults::heap::HeapBlock;
 use crate::faults::resources::Surroundings;
 use crate::faults::storm::{Disturbance, Storms};
 use crate::technique_ends::BoxedProducer;
@@ -58,18 +60,39 @@ pub struct OwnFaults {
     surroundings: Surroundings,
     /// The segments of others that its wild writes overwrite, where they are mapped.
     foreign: Vec<String>,
+    /// The strategy is a thread of the engine's process.
+    is_engine_thread: bool,
+    /// Its own heap is what another strategy's fault overwrites or reads.
+    is_target: bool,
+    /// The block of another strategy's heap that it overwrites or reads.
+    foreign_heap: Option<String>,
 }
 
-/// Returns the names of the segments of others that a strategy's wild writes of a kind overwrite.
+/// Returns the strategy that another one's wild writes hit.
+fn target_of(plan: &Plan, strategy: StrategyIndex) -> Option<StrategyIndex> {
+    StrategyIndex::first(plan.trading().strategies).find(|other| *other != strategy)
+}
+
+/// Returns the name of the block on a strategy's heap that is written to.
+fn heap_block(strategy: StrategyIndex) -> String {
+    format!("heap-{}", Role::Strategy(strategy))
+}
+
+const fn is_of_heap(kind: FaultKind) -> bool {
+    matches!(kind, FaultKind::WildHeap | FaultKind::ReadOthers)
+}
+
+/// Returns the names of the segments of others that a strategy's fault of a kind overwrites or
+/// reads.
 fn foreign_segments(plan: &Plan, strategy: StrategyIndex, kind: FaultKind) -> Vec<String> {
-    let other = StrategyIndex::first(plan.trading().strategies).find(|other| *other != strategy);
+    let other = target_of(plan, strategy);
     let has_role = |thread: usize, role| plan.threads[thread].roles.contains(&role);
     let is_overwritten = |segment: &RunSegment| match (kind, segment.purpose, other) {
-        (FaultKind::WildRing, SegmentPurpose::Link(link), Some(other)) => {
+        (FaultKind::WildRing | FaultKind::ReadOthers, SegmentPurpose::Link(link), Some(other)) => {
             let is_submit = plan.links[link].name == SUBMIT;
             is_submit && segment.access([Role::Strategy(other)]) == Some(Access::Write)
         }
-        (FaultKind::WildLog, SegmentPurpose::Thread(thread), Some(other)) => {
+        (FaultKind::WildLog | FaultKind::ReadOthers, SegmentPurpose::Thread(thread), Some(other)) => {
             has_role(thread, Role::Strategy(other))
         }
         (FaultKind::WildEngine, SegmentPurpose::Thread(thread), _) => has_role(thread, Role::Orchestrator),
@@ -98,30 +121,59 @@ impl OwnFaults {
                 FaultTime::Push { order, step } => pushes.push((order, step, fault.kind)),
             }
         }
-        if timed.is_empty() && disturbances.is_empty() && pushes.is_empty() {
+        let hits_it = |fault: &protocol::plan::Fault| match fault.target {
+            FaultTarget::Strategy(other) => {
+                other != strategy && is_of_heap(fault.kind) && target_of(plan, other) == Some(strategy)
+            }
+            _ => false,
+        };
+        let is_target = epoch == 0 && plan.faults.iter().any(hits_it);
+        if timed.is_empty() && disturbances.is_empty() && pushes.is_empty() && !is_target {
             return None;
         }
         timed.sort_by_key(|(ns, _)| core::cmp::Reverse(*ns));
-        let (venues, is_thread) = (plan.trading().venues, plan.isolation.of(strategy) == Isolation::Thread);
+        let isolation = plan.isolation.of(strategy);
+        let (venues, is_thread) = (plan.trading().venues, isolation == Isolation::Thread);
         let role = Role::Strategy(strategy);
         let is_writable = |segment: &RunSegment| segment.access([role]) == Some(Access::Write);
-        let path = |segment: RunSegment| PathBuf::from(SHM_DIR).join(plan.segment_name(&segment.spec.name));
-        let writable_segments = topology::segments(plan).into_iter().filter(is_writable).map(path).collect();
+        let path = |name: &str| PathBuf::from(SHM_DIR).join(plan.segment_name(name));
+        let writable_segments = topology::segments(plan)
+            .into_iter()
+            .filter(is_writable)
+            .map(|segment| path(&segment.spec.name))
+            .collect();
+        let kinds = || {
+            let of_pushes = pushes.iter().map(|(_, _, kind)| *kind);
+            timed.iter().map(|(_, kind)| *kind).chain(of_pushes)
+        };
+        let foreign: Vec<String> = kinds().flat_map(|kind| foreign_segments(plan, strategy, kind)).collect();
+        let foreign_heap = target_of(plan, strategy).filter(|_| kinds().any(is_of_heap)).map(heap_block);
         let surroundings = Surroundings {
             folder: plan.folder.clone().into(),
             launcher: plan.launcher_pid,
             writable_segments,
+            others_segments: foreign.iter().map(|name| path(name)).collect(),
             engine_core: plan.thread_of(Role::Orchestrator).and_then(|thread| plan.threads[thread].core),
         };
-        let kinds = timed.iter().map(|(_, kind)| *kind).chain(pushes.iter().map(|(_, _, kind)| *kind));
-        let foreign = kinds.flat_map(|kind| foreign_segments(plan, strategy, kind)).collect();
-        let strategy = strategy.0;
-        Some(Self { strategy, venues, is_thread, timed, disturbances, pushes, surroundings, foreign })
+        Some(Self {
+            strategy: strategy.0,
+            venues,
+            is_thread,
+            timed,
+            disturbances,
+            pushes,
+            surroundings,
+            foreign,
+            is_engine_thread: isolation.is_thread(),
+            is_target,
+            foreign_heap,
+        })
     }
 
     /// Wraps the technique's producer so that faults occur within its pushes.
     pub fn producer(&self, producer: BoxedProducer, act: FaultAction) -> FaultyProducer {
-        let context = FaultContext::new(self.strategy, self.is_thread, self.surroundings.clone());
+        let context = FaultContext::new(self.strategy, self.is_thread, self.surroundings.clone())
+            .as_engine_thread(self.is_engine_thread);
         let faults = self.clone();
         let state = FaultyState { faults, producer, next_sequence: 0, is_held: false, context, act };
         FaultyProducer(Arc::new(Mutex::new(state)))
@@ -152,12 +204,24 @@ struct FaultyState {
 pub struct FaultyProducer(Arc<Mutex<FaultyState>>);
 
 impl FaultyProducer {
+    /// Allocates the block of its heap that another strategy's fault hits, if it is the target of
+    /// one. Called where the strategy's own memory is allocated.
+    pub fn expose_heap(&self, attached: &mut Attached<'_>) {
+        let mut shared = self.shared();
+        if shared.faults.is_target {
+            let name = heap_block(StrategyIndex(shared.faults.strategy));
+            shared.context.own_heap = Some(HeapBlock::register(attached, &name));
+        }
+    }
+
     /// Gives the injected faults the memory of the process, and its thread's status block.
     pub fn arm(&self, attached: &Attached<'_>, status: StatusWriter) {
         let mut shared = self.shared();
         let foreign = shared.faults.foreign.iter().filter_map(|name| attached.mapped(name)).collect();
+        let foreign_heap = shared.faults.foreign_heap.as_ref();
+        let foreign_heap = foreign_heap.and_then(|name| HeapBlock::find(attached, name));
         let context = &mut shared.context;
-        context.foreign = foreign;
+        (context.foreign, context.foreign_heap) = (foreign, foreign_heap);
         (context.writable, context.read_only) = (attached.writable(), attached.read_only());
         context.status = Some(status);
     }
@@ -255,6 +319,7 @@ impl<C: Clock, A: Agent<C>> Agent<C> for FaultyAgent<A> {
                 (shared.act)(kind, &mut shared.context);
             }
         }
+        shared.context.check_heap();
         shared.context.leak(cycle.now, &cycle.time);
         shared.context.fill_heap();
         shared.context.take_resources();

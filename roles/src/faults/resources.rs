@@ -44,6 +44,8 @@ pub struct Surroundings {
     pub launcher: u32,
     /// Paths of the strategy's own segments, if they have names.
     pub writable_segments: Vec<PathBuf>,
+    /// Paths of the segments of others that it reads, if they have names.
+    pub others_segments: Vec<PathBuf>,
     /// The core of the engine's first thread, if that is pinned.
     pub engine_core: Option<u32>,
 }

@@ -11,7 +11,7 @@ use super::runs::{self, ExperimentRuns};
 use super::sweep::{self, condition_line};
 use super::{Answer, Experiment, Figures, KindEntry};
 use crate::grouping::distinct;
-use protocol::plan::{FaultKind, IsolationLevel, IsolationLevels, Journaling, Technique};
+use protocol::plan::{FaultKind, Isolation, IsolationLevel, IsolationLevels, Journaling, Technique};
 use record::document::answer_json;
 use serde::{Deserialize, Serialize};
 use system::named_enum;
@@ -36,6 +36,64 @@ named_enum! {
         No = "NO",
         /// There was nothing to contain: the fault never came.
         Nothing = "nothing",
+    }
+}
+
+named_enum! {
+    /// Whether a strategy's memory is hidden from others, with its name in tables.
+    Confidential {
+        /// Others have it mapped.
+        No = "no",
+        /// Others have not mapped it, but may open it by its name.
+        AgainstMistakes = "against mistakes",
+        /// Others are refused it.
+        Yes = "yes",
+    }
+}
+
+impl Confidential {
+    /// Returns what the rules of a level say of runs in which all strategies have that level and
+    /// the engine's user.
+    fn by_rule(level: IsolationLevel) -> Self {
+        match level.kind() {
+            Isolation::Thread | Isolation::Keys => Self::No,
+            // Strategies of one group share an address space.
+            _ if level.group_size() > 1 => Self::No,
+            Isolation::Process => Self::AgainstMistakes,
+            Isolation::Container | Isolation::Sandbox => Self::Yes,
+        }
+    }
+}
+
+/// Explains the column with [`LevelConfidentiality::cell`] below a table.
+pub(in crate::experiment) const CONFIDENTIAL_NOTE: &str = "confidential: whether a strategy is refused another one's memory (against mistakes: it has it not mapped, but may open it \
+     by name), as the fault read-others tried; (rule): not tried, by what the level separates";
+
+/// Whether a level hides a strategy's memory from others, and how that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelConfidentiality {
+    /// The level.
+    pub isolation: IsolationLevel,
+    /// Whether it hides memory.
+    pub confidential: Confidential,
+    /// Whether a strategy tried to read (the fault `read-others`); else it is the level's rule.
+    pub is_tried: bool,
+}
+
+impl LevelConfidentiality {
+    /// Returns what was tried at a level, or else what its rules say.
+    pub fn of(isolation: IsolationLevel, rows: &[Containment]) -> Self {
+        let tried = rows.iter().filter(|row| row.others.is_empty() && row.isolation == isolation);
+        // One read is enough.
+        match tried.filter_map(|row| row.confidential).min_by_key(|found| *found as usize) {
+            Some(confidential) => Self { isolation, confidential, is_tried: true },
+            None => Self { isolation, confidential: Confidential::by_rule(isolation), is_tried: false },
+        }
+    }
+
+    /// Returns it as a cell of a table: `no`, `yes (rule)`.
+    pub fn cell(&self) -> String {
+        format!("{}{}", self.confidential, if self.is_tried { "" } else { " (rule)" })
     }
 }
 
@@ -110,6 +168,9 @@ pub struct Containments {
     pub machine: String,
     /// Rows by isolation level, technique and fault.
     pub rows: Vec<Containment>,
+    /// Whether each level of unmixed runs hides a strategy's memory.
+    #[serde(default)]
+    pub confidentiality: Vec<LevelConfidentiality>,
     /// Outcomes of venues that had a fault.
     #[serde(default)]
     pub venues: Vec<VenueContainment>,
@@ -150,11 +211,14 @@ impl Containments {
             };
             row.undisturbed = found.iter().find(is_same).map(|found| found.verdict.clone());
         }
+        let unmixed = rows.iter().filter(|row| row.others.is_empty());
+        let levels = distinct(unmixed.map(|row| row.isolation));
         let cost = ProtectionCost::from_experiment(experiment)?;
         let mut notes = sweep::notes(&record);
         notes.extend(cost.map(|cost| cost.note()));
         Ok(Self {
             machine: experiment.machine.cpu_model.clone(),
+            confidentiality: levels.into_iter().map(|level| LevelConfidentiality::of(level, &rows)).collect(),
             rows,
             venues: all(experiment, VENUE)?,
             roles: all(experiment, ROLE)?,
@@ -204,12 +268,17 @@ pub struct Containment {
     pub fault: String,
     /// Whether the fault stayed where it began.
     pub contained: Contained,
+    /// Of a fault that reads: whether the memory of others was hidden from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidential: Option<Confidential>,
     /// The observation: `signal 9 (SIGKILL)`, `quarantined: bad-cursor`, or why the run ended.
     pub seen: String,
     /// Orders of the victim for which it got no report.
     pub losses: OrderLosses,
-    /// Orders of the others that never came back.
-    pub lost_of_others: u64,
+    /// Orders of the others that never came back; null if the fault overwrote the log that would
+    /// tell.
+    #[serde(default)]
+    pub lost_of_others: Option<u64>,
     /// Time from the fault, where that is known, until it was noticed.
     pub detect_ns: Option<u64>,
     /// Time from the detection until the engine had repaired what the victim left.

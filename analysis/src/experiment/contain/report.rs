@@ -2,7 +2,8 @@
 
 use super::charts::{self, levels, quoted_bytes};
 use super::{
-    Contained, Containment, Containments, MIN_WAIT_NS, RoleContainment, VenueContainment, WAIT_FACTOR,
+    CONFIDENTIAL_NOTE, Contained, Containment, Containments, LevelConfidentiality, MIN_WAIT_NS,
+    RoleContainment, VenueContainment, WAIT_FACTOR,
 };
 use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::report_frame;
@@ -18,8 +19,9 @@ use verdict::table::{Grid, GridRow};
 pub fn report(all: &Containments, folder: &Path, record: &ExperimentRuns) -> ExperimentReport {
     let answers = format!(
         "Survived, {}. late: they all came back, but some waited. NO: the run ended, or others lost orders. nothing: the fault never came. \
-         Undisturbed: as launcher disturb found, by --disturb.",
-        limits()
+         Undisturbed: as launcher disturb found, by --disturb.{}",
+        limits(),
+        if all.rows.iter().any(|row| row.isolation.group_size() > 1) { GROUPS } else { "" }
     );
     let mut sections = vec![
         ReportSection::new("contain", "Did the fault stay with its strategy?")
@@ -57,6 +59,9 @@ pub fn report(all: &Containments, folder: &Path, record: &ExperimentRuns) -> Exp
         ..report_frame(record)
     }
 }
+
+/// What the table says of levels with groups.
+const GROUPS: &str = " Others of a group are those outside of it: its strategies end together.";
 
 /// Names the limits of a survivor's wait.
 fn limits() -> String {
@@ -105,7 +110,9 @@ fn totals(all: &Containments) -> Grid {
     let row = |name: String, of: &dyn Fn(&&Containment) -> bool| {
         let counts = outcome_counts(all.rows.iter().filter(of).map(|row| row.contained));
         let tried = counts.iter().sum::<usize>();
-        let cells = counts.iter().chain([&tried]).map(usize::to_string);
+        let of_level = all.confidentiality.iter().find(|found| found.isolation.to_string() == name);
+        let hidden = of_level.map_or_else(|| "–".into(), LevelConfidentiality::cell);
+        let cells = counts.iter().chain([&tried]).map(usize::to_string).chain([hidden]);
         GridRow::plain(std::iter::once(name).chain(cells).collect())
     };
     let levels = levels(all).into_iter();
@@ -114,8 +121,9 @@ fn totals(all: &Containments) -> Grid {
     if rows.len() > 1 {
         rows.push(row("total".into(), &|_| true));
     }
-    let head = ["isolation", "contained", "late", "spread", "never came", "tried"];
+    let head = ["isolation", "contained", "late", "spread", "never came", "tried", "confidential"];
     Grid::new("contain_totals", format!("faults of strategies, by level; {}", limits()), 1, head, rows)
+        .note(CONFIDENTIAL_NOTE)
 }
 
 /// Returns whether the others survived, and were undisturbed if that was measured: `yes,
@@ -182,7 +190,7 @@ fn full_table(all: &Containments) -> Grid {
             ("lost", &|row| short(row.losses.lost)),
             ("cancelled", &|row| short(row.losses.cancelled)),
             ("orphaned", &|row| short(row.losses.orphaned)),
-            ("others lost", &|row| short(row.lost_of_others)),
+            ("others lost", &|row| row.lost_of_others.map_or_else(|| "–".into(), short)),
             ("detect", &|row| time(row.detect_ns)),
             ("repair", &|row| time(row.repair_ns)),
             ("restart", &|row| time(row.restart_ns)),

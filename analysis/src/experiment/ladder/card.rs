@@ -71,7 +71,7 @@ fn drawing(ladder: &Ladder) -> ((f64, f64), Markup) {
         }
         let width = BAR * cpu(rung) / longest;
         parts.push(html! {
-            rect class="bar" x=(coordinate(BARS)) y=(coordinate(top - 11.0)) width=(coordinate(width)) height="12" {}
+            rect class="dot" x=(coordinate(BARS)) y=(coordinate(top - 11.0)) width=(coordinate(width)) height="12" {}
         });
         let mut cells = vec![
             (BARS + width + 6.0, added(rung.cpu_added)),
@@ -104,6 +104,7 @@ mod tests {
             assert!(card.contains(&format!(">{level}<")), "{level}: {card}");
         }
         assert!(card.contains("&lt;here&gt;") && card.contains("× 56"), "{card}");
+        assert!(card.contains("prefers-color-scheme: dark") && !card.contains("class=\"bar\""), "{card}");
         assert!(card.contains("+6.4 %") && card.contains("2 of 2") || card.contains("1 of 1"), "{card}");
     }
 }

@@ -13,7 +13,7 @@ use super::{
     ALL, Answer, Containments, Disturbance, Disturbances, Experiment, ExperimentReport, ExperimentRuns,
     IsolationCosts, KindEntry, ReportSection, RowKind, machine_facts, sweep,
 };
-use crate::experiment::contain::Contained;
+use crate::experiment::contain::{CONFIDENTIAL_NOTE, Contained, Containment, LevelConfidentiality};
 use crate::stats::{Estimate, Percentile};
 use ::record::document::{Document, answer_json};
 use ::record::fitness::Fitness;
@@ -103,6 +103,8 @@ pub struct Rung {
     pub start_ns: Option<f64>,
     /// Faults, each with whether it was contained.
     pub faults: Vec<RungFault>,
+    /// Whether it hides a strategy's memory from others; null if the machine cannot do it.
+    pub confidential: Option<LevelConfidentiality>,
     /// Disturbances, each with what it did to the others.
     pub disturbances: Vec<RungDisturbance>,
 }
@@ -162,7 +164,8 @@ impl Rung {
 
     fn add_faults(&mut self, all: &Containments) {
         for row in all.rows.iter().filter(|row| row.levels() == self.level) {
-            if row.contained == Contained::Nothing {
+            // A fault that reads has a column of its own.
+            if row.contained == Contained::Nothing || row.fault == FaultKind::ReadOthers.name() {
                 continue;
             }
             let is_contained = usize::from(row.contained != Contained::No);
@@ -179,6 +182,12 @@ impl Rung {
                 }
             }
         }
+    }
+
+    /// Says whether the level hides memory: by a fault that reads, or else by its rules.
+    fn add_confidentiality(&mut self, rows: &[Containment]) {
+        let level = self.level.parse().ok().filter(|_| self.missing.is_none());
+        self.confidential = level.map(|level| LevelConfidentiality::of(level, rows));
     }
 
     fn add_disturbances(&mut self, all: &Disturbances) {
@@ -217,6 +226,7 @@ impl Ladder {
             rungs: Rung::planned(experiment),
             shortfalls: experiment.notes.clone(),
         };
+        ladder.rungs.iter_mut().for_each(|rung| rung.add_confidentiality(&[]));
         for part in LadderPart::ALL {
             let name = text(&folder_key(*part));
             if name.is_empty() {
@@ -237,7 +247,10 @@ impl Ladder {
             }
             LadderPart::Faults => {
                 let all = Containments::from_experiment(found)?;
-                self.rungs.iter_mut().for_each(|rung| rung.add_faults(&all));
+                self.rungs.iter_mut().for_each(|rung| {
+                    rung.add_faults(&all);
+                    rung.add_confidentiality(&all.rows);
+                });
             }
             LadderPart::Disturbances => {
                 let all = Disturbances::from_experiment(found)?;
@@ -401,6 +414,7 @@ fn protection(ladder: &Ladder) -> Grid {
     let head = ["level".to_owned()]
         .into_iter()
         .chain(faults.iter().cloned())
+        .chain(["confidential".to_owned()])
         .chain(disturbances.iter().map(|name| format!("{name}: others' p50")));
     let cell = |rung: &Rung, name: &String| {
         let found = rung.faults.iter().find(|fault| fault.fault == *name);
@@ -420,6 +434,7 @@ fn protection(ladder: &Ladder) -> Grid {
         let cells = [rung.level.clone()]
             .into_iter()
             .chain(faults.iter().map(|name| cell(rung, name)))
+            .chain([rung.confidential.as_ref().map_or_else(|| "–".into(), LevelConfidentiality::cell)])
             .chain(disturbances.iter().map(|name| disturbed(rung, name)));
         verdict::table::grid::GridRow::plain(cells.collect())
     };
@@ -430,6 +445,7 @@ fn protection(ladder: &Ladder) -> Grid {
         head,
         ladder.rungs.iter().map(row),
     )
+    .note(CONFIDENTIAL_NOTE)
 }
 
 #[cfg(test)]

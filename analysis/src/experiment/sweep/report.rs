@@ -77,8 +77,10 @@ pub fn notes(sweep: &ExperimentRuns) -> Vec<String> {
     }
     notes.extend(sweep.warm_up_note());
     let (all, wanted) = (sweep.runs().count(), sweep.rows.len());
-    if !sweep.kind.entry().is_search && all < wanted {
-        notes.push(format!("{all} of {wanted} runs are done: the {} is {}", sweep.kind, sweep.state.name()));
+    // A run whose fault overwrote its log is done, and has no figures.
+    let done = all + sweep.made().filter(|row| row.outline().is_none()).count();
+    if !sweep.kind.entry().is_search && done < wanted {
+        notes.push(format!("{done} of {wanted} runs are done: the {} is {}", sweep.kind, sweep.state.name()));
     }
     let unusable = sweep.runs().filter(|run| !run.outline.is_usable()).count();
     if unusable > 0 && !sweep.kind.entry().keeps_failures {

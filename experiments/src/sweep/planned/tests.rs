@@ -33,7 +33,7 @@ fn made(settings: &Settings, host: &str) -> MeasuredRun {
     settings.save(&folder).unwrap();
     fs::write(folder.join("engine.stamps"), "x").unwrap();
     fs::write(folder.join(FIGURES), serde_json::to_vec(&outline).unwrap()).unwrap();
-    MeasuredRun { folder, outcome: RunOutcome::Complete, outline, extra: Figures::default() }
+    MeasuredRun { folder, outcome: RunOutcome::Complete, outline: Some(outline), extra: Figures::default() }
 }
 
 fn make(planned: &PlannedSweep, number: usize, make: &mut RunMaker<'_>) -> Result<(GatheredRun, bool)> {
@@ -89,7 +89,7 @@ fn interrupted_run_leaves_nothing_and_failed_run_repeats() {
     assert!(!planned.folder.join("runs/0000").exists() && in_the_making(&planned) == 0);
     let mut failing = |settings: &Settings| {
         let mut made = made(settings, "a");
-        made.outline.complete = false;
+        made.outline.as_mut().unwrap().complete = false;
         fs::write(made.folder.join(FIGURES), serde_json::to_vec(&made.outline)?)?;
         Ok(made)
     };

@@ -46,6 +46,7 @@ fn mistake_ends_its_strategy_alone() {
         ("scribble", "protection key: strategy-1 wrote to 0x"),
         ("wild-ring", "segment submit-0"),
         ("wild-log", "segment thread-strategy-0"),
+        ("wild-heap", "strategy-0's heap"),
         ("wild-engine", "segment thread-engine"),
         ("wild-code", "code of "),
     ] {
