@@ -2,7 +2,7 @@
 # A planned sweep on two hosts, of which one is lost in the middle: two Dask workers, each in
 # namespaces of its own (processes, mounts, host name, /dev/shm). The sweep completes, nothing
 # counts twice, and what was lost is made by the other. The script for Dask, the one for Slurm and
-# the Job for Kubernetes are those of docs/src/cluster.md; the latter two are only read. Less than a
+# the Job for Kubernetes are those of contrib/packaging/sweep; the latter two are only read. Less than a
 # minute, beside the installation of Dask, which is made once, below target/. Reports loudly what it
 # skips: all of it without Python, a network or namespaces.
 set -euo pipefail
@@ -10,15 +10,15 @@ cd "$(dirname "$0")/.."
 launcher=${LAUNCHER:-$PWD/target/release/launcher}
 venv=$PWD/target/cluster-venv
 skip() { echo "SKIPPED, NO SWEEP WAS MADE ON TWO HOSTS: $1"; exit 0; }
-block() { awk -v begin="\`\`\`$1" '$0 == begin { on = 1; next } /^```$/ { on = 0 } on' docs/src/cluster.md; }
+scripts=contrib/packaging/sweep
 
 # Options of sbatch that its manual documents and a job array has use for
 # (slurm.schedmd.com/sbatch.html).
 documented=' array job-name nodes ntasks exclusive mem requeue no-requeue output error time partition account constraint cpus-per-task chdir '
 unknown() { sed -n 's/^#SBATCH --\([a-z-]*\).*/\1/p' | while read -r option; do [[ $documented == *" $option "* ]] || echo "$option"; done; }
-block bash | bash -n
-[ "$(block bash | grep -c '^#SBATCH')" -ge 5 ] && [ -z "$(block bash | unknown)" ] || { echo "sbatch has no such option: $(block bash | unknown)"; exit 1; }
-[ "$(block bash | sed 's/--exclusive/--exclusively/' | unknown)" = exclusively ] || { echo "broken: an option that sbatch has not was taken"; exit 1; }
+bash -n $scripts/slurm.sh
+[ "$(grep -c '^#SBATCH' $scripts/slurm.sh)" -ge 5 ] && [ -z "$(unknown <$scripts/slurm.sh)" ] || { echo "sbatch has no such option: $(unknown <$scripts/slurm.sh)"; exit 1; }
+[ "$(sed 's/--exclusive/--exclusively/' $scripts/slurm.sh | unknown)" = exclusively ] || { echo "broken: an option that sbatch has not was taken"; exit 1; }
 echo "the script for Slurm is read by bash, and sbatch documents its options; a broken one is found"
 
 if ! "$venv/bin/python" -c 'import distributed, kubernetes_validate, yaml' 2>/dev/null; then
@@ -50,7 +50,6 @@ until_there() { # WHAT COMMAND…: waits until the command succeeds
 
 "$launcher" sweep --plan "$folder" --isolation thread,process --repeats 6 --strategies 1 --venues 1 \
   --orders 2k --window 300ms --delay fixed:1ms --idle yield >"$work/commands.txt"
-block python >"$work/dask_sweep.py"
 
 dask=("$venv/bin/python" -m dask)
 export DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE=False
@@ -68,7 +67,7 @@ lost=$!
 worker host-b
 started+=("$lost" $!)
 
-"$venv/bin/python" "$work/dask_sweep.py" "$address" "$work/commands.txt" >"$work/sweep.log" 2>&1 &
+"$venv/bin/python" $scripts/dask_sweep.py "$address" "$work/commands.txt" >"$work/sweep.log" 2>&1 &
 sweep=$!
 started+=("$sweep")
 
@@ -117,9 +116,7 @@ mv "$work/kept" "$folder/runs/0003"
 "$launcher" sweep --join "$folder" >/dev/null
 echo "a run in another's place and one that is missing were found"
 
-manifest=$work/job.yaml
-block yaml >"$manifest"
-"$venv/bin/python" - "$manifest" <<'PYTHON'
+"$venv/bin/python" - $scripts/kubernetes.yaml <<'PYTHON'
 import sys
 import kubernetes_validate, yaml
 

@@ -102,7 +102,6 @@ static int32_t trade(strategy *self) {
     return code;
 }
 
-/* ANCHOR: page */
 int main(int count, char **arguments) {
     strategy self = {0};
     if (count > 1) self.every_ns = self.due_ns = strtoull(arguments[1], NULL, 10);
@@ -131,4 +130,3 @@ int main(int count, char **arguments) {
     code = bh_finish();
     return code < 0 ? give_up("bh_finish", code) : 0;
 }
-/* ANCHOR_END: page */

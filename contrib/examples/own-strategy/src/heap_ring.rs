@@ -1,6 +1,5 @@
 //! A ring on the heap for each producer: the smallest technique to start from.
 
-// ANCHOR: page
 use core::ops::ControlFlow;
 use launcher::shm::attached::{Attached, HeapObjects};
 use launcher::shm::memory::RegionError;
@@ -50,6 +49,7 @@ impl Ring {
     }
 }
 
+// ANCHOR: page
 /// The technique `heap-ring`: a ring on the heap for each producer.
 pub struct HeapRing;
 

@@ -16,7 +16,6 @@ public:
     /* Attaches the calling thread, and waits until the run begins: make everything else before. */
     BulkheadExchange() { client_ids_.reserve(line_.context().orders); }
 
-    /* ANCHOR: page */
     Answer submit(const MyOrder &mine) override {
         bh_order order{}; /* all zeros: a limit order to buy, good till cancelled */
         order.side = mine.side == Side::buy ? BH_BUY : BH_SELL;
@@ -37,6 +36,7 @@ public:
         return send(order, no_client_id);
     }
 
+    /* ANCHOR: page */
     bool poll(Nanos wait, Listener &listener) override {
         const auto wait_ns = static_cast<std::uint64_t>(wait.count());
         const auto pass = [&](const bh_report &report) { on_report(report, listener); };

@@ -1,6 +1,6 @@
 /* A program that existed before it met bulkhead: types, event loop and trading are its own, and
  * `adapter.hpp` is all that was added. Started by hand it trades on paper, started by a launcher
- * (`--strategy exec:…`) in the launcher's run. docs/src/languages.md has the commands. */
+ * (`--strategy exec:…`) in the launcher's run. docs/src/adding/existing.md has the commands. */
 #include "adapter.hpp"
 #include "loop.hpp"
 #include "paper.hpp"
