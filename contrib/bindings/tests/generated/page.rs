@@ -101,15 +101,18 @@ fn functions(text: &mut String, interface: &Interface) {
 
 fn structure(text: &mut String, found: &Structure) {
     let _ = write!(text, "\n### bh_{}, {} bytes\n\n{}\n", found.name.to_lowercase(), found.size(), found.doc);
-    let rows = found.fields.iter().map(|field| {
-        vec![field.offset.to_string(), format!("`{}` {}", field.name, field.kind()), cell(&field.doc)]
-    });
-    table(text, &["at", "field", "what it is"], rows);
+    text.push('\n');
+    for field in &found.fields {
+        let (offset, name, kind) = (field.offset, &field.name, field.kind());
+        let _ = writeln!(text, "- {offset} `{name}` {kind}: {}", cell(&field.doc));
+    }
 }
 
 fn codes<'a>(text: &mut String, constants: impl Iterator<Item = &'a Constant>) {
-    let rows = constants.map(|one| vec![format!("`BH_{}`", one.name), one.value.to_string(), cell(&one.doc)]);
-    table(text, &["name", "value", "what it means"], rows);
+    text.push('\n');
+    for one in constants {
+        let _ = writeln!(text, "- `BH_{}` {}: {}", one.name, one.value, cell(&one.doc));
+    }
 }
 
 /// Writes the values of fields as a list of groups: the comment of each names its group before a
@@ -133,7 +136,7 @@ pub fn render(interface: &Interface) -> String {
     segments(&mut text);
     functions(&mut text, interface);
     text.push_str(
-        "\n## The structures\n\nLittle-endian, aligned to 8 bytes, without hidden room between fields.\n",
+        "\n## The structures\n\nLittle-endian, aligned to 8 bytes, without hidden room between fields. Each field has its offset in bytes, name and type.\n",
     );
     interface.structures.iter().for_each(|found| structure(&mut text, found));
     text.push_str("\n## The codes\n\nWhat a call returns: 0 and above is success, from −1 to −15 an answer, from −16 down a mistake.\n");
