@@ -9,8 +9,9 @@ use std::fmt::Write;
 
 const HEAD: &str = "# What a program touches
 
-Everything between a [strategy in another language](languages.md) and its run, as the code has it. Made of the code by
-`cargo test -p bindings --test generated` with `BULKHEAD_GOLDEN=1`; without, that test fails where this page is old.
+**In short.** A [strategy in another language](languages.md) sees its run through two environment variables, the library's functions, and structures of
+integers; the library maps the segments. Made of the code by `cargo test -p bindings --test generated` with `BULKHEAD_GOLDEN=1`; without, that test
+fails where this page is old.
 ";
 
 fn table(text: &mut String, head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
@@ -73,8 +74,8 @@ fn purpose(plan: &Plan, purpose: SegmentPurpose) -> String {
 fn segments(text: &mut String) {
     text.push_str(
         "\n## The segments\n\nWhat the library maps for a program, of files in `/dev/shm` whose names begin with `bulkhead.RUN.`, here for `strategy-1` of a run\n\
-         with two strategies, one venue that is an exchange, `spsc-mux` and `--idle park`. A program itself has no need to know them: their contents are\n\
-         bulkhead's own and change with its versions: the control segment is checked against a hash of all their layouts.\n",
+         with two strategies, one exchange, `spsc-mux` and `--idle park`. A program need not know them: their contents are bulkhead's own and change with\n\
+         its versions.\n",
     );
     let plan = plan();
     plan.validate().expect("it can be");
@@ -91,7 +92,7 @@ fn segments(text: &mut String) {
 }
 
 fn functions(text: &mut String, interface: &Interface) {
-    text.push_str("\n## The functions\n\nAll of the thread that has attached. What is behind the name of each is in `contrib/bindings/include/bulkhead.h`.\n");
+    text.push_str("\n## The functions\n\nAll of the thread that has attached. `contrib/bindings/include/bulkhead.h` has the details of each.\n");
     let rows = interface.functions.iter().map(|function| {
         vec![format!("`{}({})`", function.name, function.arguments.join(", ")), cell(&function.doc)]
     });
@@ -100,15 +101,32 @@ fn functions(text: &mut String, interface: &Interface) {
 
 fn structure(text: &mut String, found: &Structure) {
     let _ = write!(text, "\n### bh_{}, {} bytes\n\n{}\n", found.name.to_lowercase(), found.size(), found.doc);
-    let rows = found.fields.iter().map(|field| {
-        vec![field.offset.to_string(), format!("`{}`", field.name), field.kind(), cell(&field.doc)]
-    });
-    table(text, &["at", "field", "type", "what it is"], rows);
+    text.push('\n');
+    for field in &found.fields {
+        let (offset, name, kind) = (field.offset, &field.name, field.kind());
+        let _ = writeln!(text, "- {offset} `{name}` {kind}: {}", cell(&field.doc));
+    }
 }
 
 fn codes<'a>(text: &mut String, constants: impl Iterator<Item = &'a Constant>) {
-    let rows = constants.map(|one| vec![format!("`BH_{}`", one.name), one.value.to_string(), cell(&one.doc)]);
-    table(text, &["name", "value", "what it means"], rows);
+    text.push('\n');
+    for one in constants {
+        let _ = writeln!(text, "- `BH_{}` {}: {}", one.name, one.value, cell(&one.doc));
+    }
+}
+
+/// Writes the values of fields as a list of groups: the comment of each names its group before a
+/// colon.
+fn values<'a>(text: &mut String, constants: impl Iterator<Item = &'a Constant>) {
+    let mut group = "";
+    for one in constants {
+        let (name, meaning) = one.doc.split_once(": ").expect("a value names its group");
+        if name != group {
+            let _ = writeln!(text, "\n{name}:\n");
+            group = name;
+        }
+        let _ = writeln!(text, "- `BH_{}` {}: {}", one.name, one.value, cell(meaning));
+    }
 }
 
 /// The page.
@@ -118,7 +136,7 @@ pub fn render(interface: &Interface) -> String {
     segments(&mut text);
     functions(&mut text, interface);
     text.push_str(
-        "\n## The structures\n\nLittle-endian, aligned to 8 bytes, without hidden room between fields.\n",
+        "\n## The structures\n\nLittle-endian, aligned to 8 bytes, without hidden room between fields. Each field has its offset in bytes, name and type.\n",
     );
     interface.structures.iter().for_each(|found| structure(&mut text, found));
     text.push_str("\n## The codes\n\nWhat a call returns: 0 and above is success, from −1 to −15 an answer, from −16 down a mistake.\n");
@@ -129,8 +147,8 @@ pub fn render(interface: &Interface) -> String {
         (codes.iter().filter(is_returned).collect(), others.iter().collect())
     };
     codes(&mut text, returned.into_iter());
-    text.push_str("\nWhat a field says:\n");
-    codes(&mut text, others.into_iter());
+    text.push_str("\n## The values\n");
+    values(&mut text, others.into_iter());
     let version = interface.constant("VERSION");
     let _ = write!(
         text,
