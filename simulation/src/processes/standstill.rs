@@ -134,8 +134,8 @@ impl SimulatedProcesses<'_> {
         })
     }
 
-    /// Returns the starvation of a thread that is over, if the thread has had no turn since: it still
-    /// waits for a core.
+    /// Returns the starvation of a thread that is over, if the thread has had no turn since: it
+    /// still waits for a core.
     fn starvation_before_turn(&self, thread: usize) -> Option<&Standstill> {
         self.events.standstill.as_ref().filter(|still| {
             let process = &self.processes[still.process];
