@@ -12,6 +12,8 @@ pub const WORDS: usize = 12;
 pub type Value = [u64; WORDS];
 /// Writes a second where they are paced.
 const RATE: f64 = 10_000.0;
+/// First calls of each end that are not recorded: they map files and touch memory.
+const WARM_UP: u64 = 64;
 /// Shape of the Pareto distribution, as of `launcher board`.
 const SHAPE: f64 = 1.5;
 
@@ -58,14 +60,14 @@ impl Setup {
     ) -> Figures {
         let over = AtomicU64::new(0);
         let shares_cores = self.readers + 1 > pin::allowed_cores().len();
-        let mut all = Figures { writes: Calls::new(), reads: Calls::new(), ns: self.ns };
+        let mut all = Figures { writes: Calls::after(0), reads: Calls::after(0), ns: self.ns };
         std::thread::scope(|scope| {
             let over = &over;
             let mut running = Vec::new();
             for (number, mut end) in (1..).zip(readers) {
                 running.push(scope.spawn(move || {
                     place(number);
-                    let (mut calls, mut into) = (Calls::new(), Value::default());
+                    let (mut calls, mut into) = (Calls::after(WARM_UP), Value::default());
                     while over.load(Ordering::Relaxed) == 0 {
                         if is_newer(&mut end) {
                             let begin = Monotonic.now();
@@ -83,7 +85,7 @@ impl Setup {
             // A thread of its own: the caller, which starts the next round's threads, stays unpinned.
             let writing = scope.spawn(move || {
                 place(0);
-                let mut calls = Calls::new();
+                let mut calls = Calls::after(WARM_UP);
                 let mut random = 0x9E37_79B9_7F4A_7C15_u64;
                 let (mut value, start) = (Value::default(), Monotonic.now());
                 let mut due = start as f64;
