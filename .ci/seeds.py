@@ -165,6 +165,8 @@ def ratio_text(value):
         return "–"
     if value >= 10:
         return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+    if 0 < value < 0.001:
+        return "below 0.001"
     return f"{value:.2f}" if value >= 0.095 or value == 0 else f"{value:.2g}"
 
 
@@ -348,8 +350,8 @@ TECHNIQUES = "std-mpsc,crossbeam-channel,crossbeam-array-queue,array-queue-mux,s
 def output(command, **settings):
     """Runs a command from the root of the tree; returns what it prints."""
     environment = {**os.environ, **{name: str(value) for name, value in settings.items()}}
-    ran = subprocess.run(command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True)
-    return ran.stdout.decode()
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
+    return subprocess.run(command, cwd=ROOT, env=environment, check=True, **pipes).stdout.decode()
 
 
 def quick(name, usual):
@@ -370,7 +372,7 @@ def run_dispatch(runs):
 
 def run_mmap_sync(_):
     words = ["seed", str(quick("ROUNDS", 7)), str(quick("WINDOW_MS", 2000))]
-    command = ["cargo", "run", "--release", "--locked", "-q", "--manifest-path", "proofs/referees/queues/Cargo.toml", "--bin"]
+    command = "cargo run --release --locked -q --manifest-path proofs/referees/queues/Cargo.toml --bin".split()
     printed = output([*command, *words])
     return printed[printed.index("{") :], " ".join([*command, *words])
 
@@ -395,15 +397,17 @@ def run_java(runs):
             taken.append(saved["figures"][0]["run_mean_ns"])
         return taken
 
-    cells = [(q, p, c, w) for p in ("fast", "slow") for c in ("fast", "slow") for w in ("poll", "busy") for q in ours_of]
+    speeds = ("fast", "slow")
+    cells = [(q, p, c, w) for p in speeds for c in speeds for w in ("poll", "busy") for q in ours_of]
     rows = [{"queue": q, "producer": p, "consumer": c, "wait": w, "theirs": [], "ours": []} for q, p, c, w in cells]
     for turn in range(rounds):
         for row, cell in zip(rows, cells):
             is_fast = cell[1:3] == ("fast", "fast")
             row["events"] = events = fast if is_fast else slow
-            both = [("theirs", lambda: theirs(*cell, events, 1, 3 if is_fast else 1)), ("ours", lambda: ours(*cell, events, 1))]
-            for name, measured in both if turn % 2 else reversed(both):
-                row[name].append(measured()[0] / events)
+            for name in ("theirs", "ours") if turn % 2 else ("ours", "theirs"):
+                warm_up = 3 if is_fast else 1
+                [taken] = theirs(*cell, events, 1, warm_up) if name == "theirs" else ours(*cell, events, 1)
+                row[name].append(taken / events)
     count, peaks = quick("PEAK_RUNS", 15), {}
     for queue in ours_of:
         peaks[f"{queue}, java.util.concurrent"] = theirs(queue, "slow", "fast", "poll", 100, count, 1)
@@ -436,42 +440,60 @@ def commands(out, runs):
     named = {name: [launcher(), *words.split(), "--json"] for name, words in of_launcher.items()}
     for name in set(named) - {"spacing"}:
         named[name] += ["--out", str(runs / "runs")]
+    bench, benches = "cargo bench -q -p benches --bench", ("published-exchange", "published-journal")
     named |= {
         "dispatch-16" if wide else "dispatch": run_dispatch,
         "mmap-sync": run_mmap_sync,
         "java": run_java,
-        "published-exchange": f"cargo bench -q -p benches --bench published-exchange -- --json {out}/published-exchange.json".split(),
-        "published-journal": f"cargo bench -q -p benches --bench published-journal -- --json {out}/published-journal.json".split(),
+        **{name: f"{bench} {name} -- --json {out}/{name}.json".split() for name in benches},
         "back-test": "cargo run -q --release -p bulkhead-exchange --example back_test -- --json".split(),
     }
     return named
+
+
+def save(out, name, command, runs):
+    """Runs a command and saves its JSON. Returns its line of commands.tsv."""
+    began, saved = time.monotonic(), out / f"{name}.json"
+    if callable(command):
+        text, words = command(runs)
+        saved.write_text(text)
+    else:
+        text, words = output(command), " ".join(command).split(" --out ")[0]
+        words = words.replace(launcher(), "launcher").replace(str(saved), "FILE")
+        if "FILE" not in words:
+            saved.write_text(text)
+    seconds = round(time.monotonic() - began)
+    print(f"{name}: {seconds} s", file=sys.stderr)
+    commit = os.environ.get("COMMIT") or output(["git", "rev-parse", "--short=8", "HEAD"]).strip()
+    return "\t".join([name, str(seconds), commit, words])
 
 
 def measure(folder, wanted):
     out = Path(folder).resolve()
     out.mkdir(parents=True, exist_ok=True)
     listed = out / "commands.tsv"
-    model = next((line.split(": ")[1] for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line), "?")
+    models = re.findall(r"^model name\s*: (.*)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    model = models[0] if models else "CPU not named"
     kernel = ".".join(os.uname().release.split(".")[:2])
-    machine = f"{model.strip()}, {os.cpu_count()} virtual cores, Linux {kernel}, {time.strftime('%F')}"
+    machine = f"{model}, {os.cpu_count()} virtual cores, Linux {kernel}, {time.strftime('%F')}"
+    failed = []
     with tempfile.TemporaryDirectory() as temporary:
         runs = Path(temporary)
         named = commands(out, runs)
+        if unknown := set(wanted) - set(named):
+            sys.exit(f"{' '.join(sorted(unknown))}: not one of {' '.join(named)}")
         for name in wanted or named:
-            began, what = time.monotonic(), named[name]
-            if callable(what):
-                text, words = what(runs)
-            else:
-                text, words = output(what), " ".join(what)
-                words = words.split(" --out ")[0].replace(launcher(), "launcher").replace(f"{out}/{name}.json", "FILE")
-            if "FILE" not in words:
-                (out / f"{name}.json").write_text(text)
+            try:
+                line = save(out, name, named[name], runs)
+            except (OSError, subprocess.CalledProcessError) as error:
+                failed.append(name)
+                print(f"{name}: FAILED, {error}", file=sys.stderr)
+                continue
             lines = listed.read_text().splitlines()[1:] if listed.exists() else []
-            commit = os.environ.get("COMMIT") or output(["git", "rev-parse", "--short=8", "HEAD"]).strip()
-            lines = [line for line in lines if not line.startswith(name + "\t")]
-            lines.append("\t".join([name, str(round(time.monotonic() - began)), commit, words]))
-            listed.write_text("\n".join([machine, *lines]) + "\n")
-            print(f"{name}: {round(time.monotonic() - began)} s", file=sys.stderr)
+            lines = [other for other in lines if not other.startswith(name + "\t")]
+            listed.write_text("\n".join([machine, *lines, line]) + "\n")
+    if failed:
+        sys.exit(f"failed: {' '.join(failed)}")
 
 
 def main():
