@@ -307,8 +307,14 @@ def make(rows, results, pairs):
     lines = [[name, *(str(counts[what]) for what in head[1:])] for name, counts in totals.items()]
     every = sum(totals.values(), Counter())
     lines.append(["**all**", *(f"**{every[what]}**" for what in head[1:])])
-    listed = "".join(f"- {line}\n" for line in behind) or "- none of those that were measured\n"
-    return "".join(page), f"{table(head, lines)}\nBehind, with the ratio of ours to theirs:\n\n{listed}"
+    decided = sum(every[what] for what in VERDICTS[:4])
+    figures = sum(every[what] for what in VERDICTS)
+    total = f"{table(head, lines)}\nOf {figures} figures, {decided} were measured in turn on one machine."
+    if behind:
+        total += " Behind, with the ratio of ours to theirs:\n\n" + "".join(f"- {line}\n" for line in behind)
+    else:
+        total += " None of those is behind.\n" if decided else "\n"
+    return "".join(page), total
 
 
 def with_total(text, total):
