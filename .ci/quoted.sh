@@ -2,8 +2,8 @@
 # Runs every command that the README or the book quotes, shortened, through the same code: fewer
 # orders, shorter windows, fewer repeats; no other path. A command counts if it follows `$ `
 # in a console block, or in backticks with all its arguments (no placeholder in capitals); the
-# tutorial's console blocks are for `.ci/tutorial.sh`. The seeds' page quotes what
-# `.ci/seeds.sh` runs. `.ci/quoted.sh --list` only prints them, as
+# tutorial's console blocks are for `.ci/tutorial.sh`. The seeds' pages quote what
+# `.ci/seeds.py` runs. `.ci/quoted.sh --list` only prints them, as
 # they are quoted and as they are run. What needs a build of its own or a minute (benches, the soak,
 # the survey) runs with `--benches`, and nothing else then.
 set -euo pipefail
@@ -26,7 +26,7 @@ quoted() {
       next if $span =~ /^launcher (sweep|compare|contain|disturb|predict|resume|inspect|report|bill|kill|revive|limits|retire|replace|add|lab|watch|list|delete|export|completions|man|benchmark)$/;
       next if $span =~ /(?<![\w-])(?!BULKHEAD)[A-Z]{1,}[A-Z0-9_\/]*(?![\w-])/ or $span =~ /…|\.\.\./;
       print "$span\n";
-    }' README.md $(find docs/src -name '*.md' ! -name seeds.md | sort) | awk '!seen[$0]++'
+    }' README.md $(find docs/src -name '*.md' ! -name 'seeds*.md' | sort) | awk '!seen[$0]++'
 }
 
 # The benches with the features that the launcher's build has given what they depend on: alone they

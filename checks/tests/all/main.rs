@@ -10,7 +10,6 @@ mod figures;
 mod links;
 mod modules;
 mod named;
-mod seeds;
 mod snippets;
 
 use checks::{crates, files, root};

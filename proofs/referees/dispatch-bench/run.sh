@@ -11,6 +11,8 @@
 # (ns), STRATEGIES, VENUES, RATE (orders/s of a strategy), WINDOW_MS and BUDGET (s) change the
 # set-up. With 14 cores and more the set-up is the seed's, 8 strategies and 4 venues; with fewer one
 # of each. Their program needs N + M + 2 cores: with fewer its threads share them, as ours do.
+# OURS is the list of our arms, TECHNIQUE:ISOLATION; with an empty one only their program is run,
+# with and without our ring.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 commit=fa12728 cores=$(nproc)
@@ -91,7 +93,7 @@ run_ours() { # TECHNIQUE ISOLATION WORK SEED
   ' "$out/ours.json" >>"$runs"
 }
 
-ours="std-mpsc:thread crossbeam-channel:thread crossbeam-array-queue:thread array-queue-mux:thread spsc-mux:thread spsc-mux:process"
+ours=${OURS-std-mpsc:thread crossbeam-channel:thread crossbeam-array-queue:thread array-queue-mux:thread spsc-mux:thread spsc-mux:process}
 slowest=0 done_rounds=0
 for round in $(seq "$rounds"); do
   for work in $works; do
