@@ -1,71 +1,61 @@
-//! Counts on the front page and in the book that can be counted again from `data/results`.
+//! The figures of README and book: `docs/figures.py` computes them again from the saved runs.
 
 use checks::root;
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-const TECHNIQUES: [&str; 6] = ["spsc-mux", "array-queue", "linked", "channel", "pipe", "unix-seqpacket"];
-
-/// The techniques with rings that several strategies write.
-const SHARED: [&str; 4] = ["array-queue", "linked", "channel", "pipe"];
-
-/// Counts the runs of the first release: contained, late, not contained; by level and technique. A
-/// flood in a shared ring counts as not contained, because a run with one is not valid any more.
-fn counted() -> BTreeMap<(String, String), [u64; 3]> {
-    let mut answers = BTreeMap::new();
-    // A repeated run replaces the one it repeats.
-    for file in ["contain.json", "contain-rerun.json"] {
-        let path = root().join("data/results/2026-11-20-epyc-2core").join(file);
-        let saved: Value =
-            serde_json::from_str(&fs::read_to_string(path).expect("saved runs")).expect("JSON");
-        for row in saved["rows"].as_array().expect("rows") {
-            let word = |key: &str| row[key].as_str().expect("a word").to_owned();
-            answers.insert((word("isolation"), word("technique"), word("fault")), word("contained"));
-        }
+/// Returns the exit code and the output of the script, with files in the place of others; `None`
+/// without Python 3.11 (`.ci/run` calls the script itself).
+fn compare(instead: &[(&str, PathBuf)]) -> Option<(i32, String)> {
+    let mut modules = Command::new("python3");
+    let has_modules =
+        modules.args(["-c", "import lzma, tomllib"]).output().is_ok_and(|out| out.status.success());
+    if !has_modules {
+        eprintln!("skipped: no python3 with tomllib and lzma");
+        return None;
     }
-    let mut counts = BTreeMap::new();
-    for ((isolation, technique, fault), answer) in &answers {
-        let is_shared_flood = fault == "flood" && SHARED.contains(&technique.as_str());
-        let answer = if is_shared_flood { "no" } else { answer };
-        let which = ["yes", "waited", "no"].iter().position(|word| *word == answer).expect("a known answer");
-        counts.entry((isolation.clone(), technique.clone())).or_insert([0; 3])[which] += 1;
+    let mut script = Command::new("python3");
+    script.arg(root().join("docs/figures.py"));
+    for (path, file) in instead {
+        script.arg("--with").arg(format!("{path}={}", file.display()));
     }
-    counts
+    let out = script.output().expect("python3 runs");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
+    Some((out.status.code().expect("an exit code"), text))
 }
 
 #[test]
-fn containment_counts_are_those_of_the_saved_runs() {
-    let counts = counted();
-    let read = |page: &str| fs::read_to_string(root().join(page)).expect("a page");
-    let table = read("data/results/2026-11-20-epyc-2core/README.md");
-    let page = read("docs/src/containment.md");
-    let readme = fs::read_to_string(root().join("README.md")).expect("a README");
-    let cell = |[yes, late, no]: [u64; 3]| format!("{yes} / {late} / {no}");
-    for isolation in ["thread", "process", "sandbox"] {
-        let of = |technique: &str| counts[&(isolation.to_owned(), technique.to_owned())];
-        let each = TECHNIQUES.map(of);
-        let all = each.iter().fold([0; 3], |sum, one| [0, 1, 2].map(|which| sum[which] + one[which]));
-        let row = format!("| `{isolation}` | {} | {} |", each.map(cell).join(" | "), cell(all));
-        assert!(table.contains(&row), "the table does not have: {row}");
+fn published_figures_are_those_of_their_runs() {
+    if let Some((code, text)) = compare(&[]) {
+        assert_eq!(code, 0, "{text}");
     }
-    let isolated = ["process", "sandbox"].map(|level| counts[&(level.to_owned(), "spsc-mux".to_owned())]);
-    assert_eq!(isolated, [[12, 0, 0]; 2]);
-    let threads = counts.iter().filter(|((level, _), _)| level == "thread");
-    let threads =
-        threads.fold([0, 0], |[yes, all], (_, [good, late, no])| [yes + good, all + good + late + no]);
-    assert_eq!(threads, [0, 68]);
-    let processes = counts.iter().filter(|((level, _), _)| level == "process");
-    assert_eq!(
-        processes.fold([0; 2], |[yes, all], (_, row)| [yes + row[0], all + row.iter().sum::<u64>()]),
-        [58, 68]
-    );
-    for row in
-        ["| `process`, `sandbox`: each | 12 of 12 | 58 of 68, 3 late |", "| `thread` | 0 of 12 | 0 of 68 |"]
-    {
-        assert!(page.contains(row), "the page does not have: {row}");
-    }
-    for words in ["12 of 12 kinds of faults at `process`", "58 of 68", "0 of 12, 0 of 68"] {
-        assert!(readme.contains(words), "the README does not say: {words}");
+}
+
+#[test]
+fn changed_and_undeclared_figures_are_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let with = |path: &'static str, from: &str, to: &str| {
+        let text = fs::read_to_string(root().join(path)).expect("a file");
+        let changed = folder.path().join(Path::new(path).file_name().expect("a name"));
+        assert!(text.contains(from), "{path} has no {from:?}");
+        fs::write(&changed, text.replacen(from, to, 1)).expect("a file");
+        (path, changed)
+    };
+    let changed = [
+        // Changed in its entry as well: then it is not what the runs give.
+        with("README.md", "+21 % [+17, +25]", "+12 % [+17, +25] and 4,321 more"),
+        with("docs/figures.toml", "README = \"+21 %", "README = \"+12 %"),
+        with("docs/src/containment.md", "9 / 0 / 1", "10 / 0 / 0"),
+    ];
+    let Some((code, text)) = compare(&changed) else { return };
+    assert_eq!(code, 1, "{text}");
+    for found in [
+        "(turns-20k.process-16-p50): computed 21",
+        "4,321 is in no entry",
+        "(contained.process) is not there",
+        "3 errors",
+    ] {
+        assert!(text.contains(found), "not found: {found}\n{text}");
     }
 }

@@ -1,0 +1,165 @@
+"""Reads saved runs and computes figures of them. A figure is a list of numbers: a value, or a value
+and the ends of its interval; times are in nanoseconds, memory in bytes, ratios as they are."""
+
+import csv
+import json
+import lzma
+import re
+from functools import cache
+from statistics import median
+
+from statistics_of_pairs import difference_of, mean_interval, mean_ratio, placements
+
+MEASURE = "rt_venue_from_due"
+UNITS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9, "KiB": 1024.0, "MiB": 1024.0**2}
+NUMBER = re.compile(r"(?<![\w.])[+\-−]?\d+(?:,\d{3})*(?:\.\d+)?[kM]?(?![\d])")
+
+
+def number_of(text):
+    """A printed number, and half of its last digit's unit."""
+    scale = {"k": 1e3, "M": 1e6}.get(text[-1], 1.0)
+    digits = text.rstrip("kM").replace(",", "").replace("−", "-")
+    decimals = len(digits.partition(".")[2])
+    return float(digits) * scale, 0.5 * scale * 10.0**-decimals
+
+
+@cache
+def documents(path):
+    """The JSON documents of a file, one after the other; of a CSV, rows as those of an experiment."""
+    if path.suffix == ".csv":
+        rows = csv.DictReader(path.open(encoding="utf-8", newline=""))
+        return [{"rows": [experiment_row(row) for row in rows]}]
+    opened = lzma.open(path, "rt", encoding="utf-8") if path.suffix == ".xz" else path.open(encoding="utf-8")
+    with opened as file:
+        text, found, at = file.read(), [], 0
+    while text[at:].strip():
+        at += len(text[at:]) - len(text[at:].lstrip())
+        document, at = json.JSONDecoder().raw_decode(text, at)
+        found.append(document)
+    return found
+
+
+def experiment_row(row):
+    """A line of a CSV as a row of an experiment."""
+    numbers = {key: float(value) for key, value in row.items() if key.endswith("_ns") and value}
+    measures = {f"measures.{key[:-7]}.{key[-6:]}": value for key, value in numbers.items() if key[-7:-5] == "_p"}
+    figures = {**numbers, **measures, "valid": row["valid"] == "true", "complete": row["complete"] == "true"}
+    return {"name": row["point"], "repeat": int(row["repeat"]), "figures": figures}
+
+
+class Runs:
+    """The rows of the last experiment of a file, or its text."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def rows(self):
+        document = documents(self.path)[-1]
+        return [row for row in document["rows"] if row["figures"]]
+
+    # Bills whose levels take turns in the same runs.
+
+    def at_level(self, level, count, of):
+        """By repeat: a value of a level's usage in the runs with `count` strategies of it."""
+        name, _, again = level.partition(":")
+        found = {}
+        for row in self.rows():
+            for usage in row["figures"]["usage"]:
+                is_wanted = usage["level"] == name and usage["again"] == int(again or 0)
+                if is_wanted and len(usage["strategies"]) == int(count):
+                    found[row["repeat"]] = of(usage)
+        if len(found) < 2:
+            raise ValueError(f"{len(found)} runs of {level} with {count}")
+        return found
+
+    def turns(self, level, count, percentile):
+        """Ratio to the first threads of the same runs, over the repeats."""
+        return mean_ratio([*self.at_level(level, count, lambda usage: usage["turns"][percentile]["value"]).values()])
+
+    def usage(self, level, count, key):
+        """CPU time of an order, or events of a strategy a second: mean over the repeats."""
+        return mean_interval([*self.at_level(level, count, lambda usage: usage_of(usage, key)).values()])[:1]
+
+    def added(self, level, count, key):
+        """The same, more than the first threads of the same runs, with its interval."""
+        own, threads = (self.at_level(name, count, lambda usage: usage_of(usage, key)) for name in (level, "thread"))
+        return mean_interval([own[repeat] - threads[repeat] for repeat in own])
+
+    def time(self, level, count, percentile):
+        """Median over the repeats of a percentile from due."""
+        found = []
+        for row in self.rows():
+            for part in row["figures"]["levels"]:
+                if part["level"] == level and part["again"] == 0 and part["strategies"] == int(count):
+                    found.append(part["measures"][MEASURE][f"{percentile}_ns"])
+        return [median(found)]
+
+    def cost(self, level, count, key):
+        """Median over the repeats of what a process of a level takes: memory, or its start."""
+        costs = [cost for row in self.rows() for cost in row["figures"]["costs"]]
+        is_wanted = lambda cost: cost["isolation"] == level and cost["strategies"] == int(count)
+        return [median([cost[key] for cost in costs if is_wanted(cost)])]
+
+    # Disturbances.
+
+    def pairs(self, level, fault):
+        """Pairs of a calm and a disturbed run of one schedule: all usable ones, and those whose cores stayed."""
+        names = [f"{name} against spsc-mux under {level}" for name in ("calm", fault)]
+        calm, storm = ({row["repeat"]: row["figures"] for row in self.rows() if row["name"] == name} for name in names)
+        pairs = [(calm[repeat], storm[repeat]) for repeat in calm if repeat in storm]
+        usable = [pair for pair in pairs if all(run["valid"] and run["complete"] for run in pair)]
+        floors = lambda run: sorted([run["floor_ns"], run["floor_after_ns"]])
+        return usable, [pair for pair in usable if all(floors(run)[1] <= 1.25 * floors(run)[0] for run in pair)]
+
+    def storm(self, level, fault, percentile, measure=MEASURE):
+        """Ratio to calm runs of the same level, within placements."""
+        usable, kept = self.pairs(level, fault)
+        decide = len(kept) >= 5 and 2 * len(kept) >= len(usable)
+        runs = [run for side in zip(*(kept if decide else usable)) for run in side]
+        floors = [(run["floor_ns"] + run["floor_after_ns"]) / 2 for run in runs]
+        places = placements(floors) if decide else [0] * len(runs)
+        samples = [(run[f"measures.{measure}.{percentile}_ns"], place) for run, place in zip(runs, places)]
+        half = len(samples) // 2
+        return difference_of(samples[:half], samples[half:])
+
+    def storm_median(self, level, fault, percentile):
+        """Ratio of the medians: of pairs that are too few for an interval."""
+        calm, storm = zip(*self.pairs(level, fault)[1])
+        middle = lambda runs: median([run[f"measures.{MEASURE}.{percentile}_ns"] for run in runs])
+        return [middle(storm) / middle(calm)]
+
+    # Searches of the highest rate, and faults.
+
+    def held(self, level, count):
+        """The highest rate that was held in most runs."""
+        tried = [row["figures"] for row in self.rows() if row["name"] == f"isolation={level} strategies={count}"]
+        return [max(rate["rate_per_s"] for rate in tried if rate["held"])]
+
+    def contained(self, level, technique="all"):
+        """Number of cells contained, late and not contained; a repeated cell replaces the earlier one."""
+        cells = {}
+        for path in [self.path, *sorted(self.path.parent.glob(f"{self.path.stem}-rerun.json"))]:
+            for row in documents(path)[0]["rows"]:
+                cells[row["isolation"], row["technique"], row["fault"]] = row["contained"]
+        found = [0, 0, 0]
+        for (isolation, transport, fault), answer in cells.items():
+            if isolation == level and technique in ("all", transport):
+                # A run with a flood in a ring that several write is not valid any more.
+                is_shared_flood = fault == "flood" and transport in ("array-queue", "linked", "channel", "pipe")
+                found[["yes", "waited", "no"].index("no" if is_shared_flood else answer)] += 1
+        return found
+
+    # What was kept as text only.
+
+    def line(self, unit, *beginning):
+        """The numbers of the line that begins so, in its unit; all such lines are equal."""
+        lines = [" ".join(line.split()) for line in self.path.read_text(encoding="utf-8").splitlines()]
+        found = {line for line in lines if line.startswith(" ".join(beginning))}
+        if len(found) != 1:
+            raise ValueError(f"{len(found)} lines of {self.path.name} begin with {' '.join(beginning)!r}")
+        return [number_of(number)[0] * UNITS.get(unit, 1.0) for number in NUMBER.findall(found.pop())]
+
+
+def usage_of(usage, key):
+    total = {name: sum(strategy[name] for strategy in usage["strategies"]) for name in usage["strategies"][0]}
+    return total["cpu_ns"] / total["returned"] if key == "cpu" else total[key] * 1e9 / total["running_ns"]
