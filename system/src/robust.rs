@@ -178,4 +178,59 @@ mod tests {
         .unwrap();
         assert_eq!(state(&word), LockState::Free);
     }
+
+    /// The child of a fork whose first thread ends alone, while another one writes memory without
+    /// end, the word of the lock included.
+    fn write_after_death(word: &AtomicWords, counter: &AtomicWords) -> ! {
+        let (forged, counter) = (word.clone(), counter.clone());
+        let writer = move || loop {
+            counter[0].fetch_add(1, Ordering::Relaxed);
+            forged[0].store(OWNER_DIED.into(), Ordering::Relaxed);
+        };
+        std::thread::spawn(writer);
+        std::mem::forget(RobustLock::take(word.clone()).unwrap());
+        // SAFETY: the call ends this thread alone, which nobody joins.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
+        unreachable!()
+    }
+
+    /// Its word says that it has died, and so does its first thread: a death that were believed
+    /// then would be followed by stores. None follows the kernel's word about each thread.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri starts no processes")]
+    fn hostile_writer_is_believed_dead_once_it_stores_nothing() {
+        use crate::process::{kill_and_inspect, pidfd_open, state_in, wait_readable, zombie_status};
+        use std::os::fd::AsFd;
+        use std::time::Duration;
+        let _only_one = crate::only_one_has_children();
+        let name = format!("bulkhead-hostile-writer-{}", std::process::id());
+        let region = Region::create(&name, 64).unwrap().words();
+        shm::memory::unlink(&name).unwrap();
+        let (word, counter) = (region.slice(0, 1), region.slice(32, 1));
+        let stored = || counter[0].load(Ordering::Relaxed);
+        // SAFETY: the child uses its own copy of memory, and the C library makes malloc usable
+        // there.
+        let child = match unsafe { libc::fork() } {
+            0 => write_after_death(&word, &counter),
+            pid => u32::try_from(pid).unwrap(),
+        };
+        let pidfd = pidfd_open(child).unwrap();
+        let stat = || std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap();
+        while stored() == 0 || state(&word) != LockState::OwnerDied || state_in(&stat()) != Some('Z') {
+            std::thread::yield_now();
+        }
+        // The word alone, and one thread of two: both are so, and it stores.
+        let before = stored();
+        while stored() == before {
+            std::thread::yield_now();
+        }
+        assert_eq!(zombie_status(child), None);
+        while !kill_and_inspect(pidfd.as_fd()).unwrap().is_all() {
+            std::thread::yield_now();
+        }
+        let last = stored();
+        assert_eq!(wait_readable(&[pidfd.as_fd()], Duration::from_secs(60)).unwrap(), [true]);
+        assert_eq!(stored(), last, "a store after the proof");
+        crate::process::reap(pidfd.as_fd());
+    }
 }
