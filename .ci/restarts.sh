@@ -1,38 +1,81 @@
 #!/usr/bin/env bash
-# Kills the engine of a run again and again, then an exchange, with a standby each, and prints the
-# medians and the longest of each step from the death to the first order. About two minutes.
-# `RUNS=2 bash .ci/restarts.sh`: fewer than 5 runs of 10 kills each.
+# Kills processes of runs again and again, and prints p50, p90, p99 and the longest of each step
+# from the kill on: the engine and an exchange with a standby each and the engine without one, until
+# the first order after; a strategy at each level, until the engine has repaired what it left. A
+# second line splits the time until the death was proven: early (all threads were exiting) or late
+# (the kernel had dismantled the process). 50 kills of each, about four minutes.
+# `RUNS=2 bash .ci/restarts.sh`: fewer than 5 runs of 10 kills each. `CASES="engine strategy-sandbox"`:
+# only these of engine, exchange, engine-without-standby, strategy-process, strategy-sandbox,
+# strategy-container. `LAUNCHER=PATH`: another build.
 set -euo pipefail
 launcher=${LAUNCHER:-target/release/launcher} runs=${RUNS:-5} out=$(mktemp -d)
+cases=${CASES:-engine exchange engine-without-standby strategy-process strategy-sandbox strategy-container}
 trap 'rm -rf "$out"' EXIT
 [ -x "$launcher" ] || cargo build --quiet --release -p launcher
 
-for role in engine exchange; do
-  : >"$out/$role.json"
+# Kills the standbys of a run's engine as soon as they exist: they are children of the launcher.
+without_standbys() {
+  while kill -0 "$1" 2>/dev/null; do
+    for pid in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do
+      # A standby that was promoted meanwhile dies as well: no kill of a fault, so it is not counted.
+      if tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q 'role spare:'; then
+        kill -KILL "$pid" 2>/dev/null || true
+      fi
+    done
+    sleep 0.02
+  done
+}
+
+for case in $cases; do
+  : >"$out/$case.json"
+  victim=${case%%-*} level=process journal="--venue book --venues 1 --exchange process --idle park --journal process"
+  case $case in
+    strategy-*) level=${case#strategy-} victim=strategy-0 journal="--venues 1 --idle park" ;;
+  esac
   for _ in $(seq "$runs"); do
-    "$launcher" run --venue book --venues 1 --exchange process --idle park --journal process --on-death restart --orders 40k --window 4s \
-      --fault "kill:$role@200ms every 400ms" --out "$out/runs" --json >>"$out/$role.json" 2>"$out/err" </dev/null || cat "$out/err" >&2
+    # shellcheck disable=SC2086
+    "$launcher" run $journal --isolation "$level" --on-death restart --orders 40k --window 4s \
+      --fault "kill:$victim@200ms every 400ms" --out "$out/runs" --json >>"$out/$case.json" 2>"$out/err" </dev/null &
+    run=$!
+    [ "$case" != engine-without-standby ] || without_standbys "$run"
+    wait "$run" || cat "$out/err" >&2
     rm -rf "$out/runs"
   done
-  ROLE=$role perl -MJSON::PP -e '
+  CASE=$case perl -MJSON::PP -e '
     use strict;
     my ($text) = map { local (@ARGV, $/) = $_; scalar <> } @ARGV;
-    my (%steps, $valid, $lost);
-    my @names = qw(detected proven woken replayed running first-order sum);
+    my (%steps, %proofs, $valid, $lost);
+    my @names = qw(detected proven woken replayed running first-order);
+    my $is_strategy = $ENV{CASE} =~ /^strategy/;
+    @names = qw(detected repaired) if $is_strategy;
     for my $run (JSON::PP->new->incr_parse($text)) {
       $valid += $run->{valid} ? 1 : 0, $lost += $run->{orders}{lost};
-      for my $restart (@{$run->{comebacks}}) {
-        my ($died, $served, %at) = (@{$restart}{qw(fault_ns first_served_ns)}, %{$restart->{steps}});
-        next unless defined $served && defined $at{running_ns};
-        my @times = ($died, $restart->{detected_ns}, @at{qw(restarted_ns begun_ns replayed_ns running_ns)}, $died + $served);
-        push @{$steps{$names[$_ - 1]}}, $times[$_] - $times[$_ - 1] for 1 .. 6;
-        push @{$steps{sum}}, $served;
+      for my $death (@{$run->{$is_strategy ? "incidents" : "comebacks"}}) {
+        my ($killed, $detected) = @{$death}{qw(fault_ns detected_ns)};
+        next unless defined $killed;
+        my (@times, $is_early);
+        if ($is_strategy) {
+          next unless defined $death->{detect_to_repair_ns};
+          @times = ($killed, $detected, $detected + $death->{detect_to_repair_ns});
+          $is_early = $death->{proven_early};
+        } else {
+          my ($served, %at) = ($death->{first_served_ns}, %{$death->{steps}});
+          next unless defined $served && defined $at{running_ns};
+          @times = ($killed, $detected, @at{qw(restarted_ns begun_ns replayed_ns running_ns)}, $killed + $served);
+          $is_early = $at{proven_early};
+        }
+        push @{$steps{$names[$_ - 1]}}, $times[$_] - $times[$_ - 1] for 1 .. $#times;
+        push @{$steps{sum}}, $times[-1] - $killed;
+        push @{$proofs{$is_early ? "early" : "late"}}, $detected - $killed;
       }
     }
-    printf "%s: %d kills, %d runs valid, %d orders lost\n", $ENV{ROLE}, scalar @{$steps{sum}}, $valid, $lost;
-    for my $name (@names) {
-      my @sorted = sort { $a <=> $b } @{$steps{$name}};
-      printf "  %-12s p50 %7.2f ms   p90 %7.2f ms   max %7.2f ms\n", $name, map { $sorted[$_ * $#sorted] / 1e6 } 0.5, 0.9, 1;
-    }
-  ' "$out/$role.json"
+    printf "%s: %d kills, %d runs valid, %d orders lost\n", $ENV{CASE}, scalar @{$steps{sum} // []}, $valid, $lost;
+    my $row = sub {
+      my ($name, @sorted) = ($_[0], sort { $a <=> $b } @{$_[1]});
+      my @quantiles = map { $sorted[$_ * $#sorted] / 1e6 } 0.5, 0.9, 0.99, 1;
+      printf "  %-12s p50 %7.2f ms   p90 %7.2f ms   p99 %7.2f ms   max %7.2f ms%s\n", $name, @quantiles, $_[2];
+    };
+    $row->($_, $steps{$_}, "") for grep { $steps{$_} } @names, "sum";
+    $row->("proof $_", $proofs{$_}, sprintf "   (%d)", scalar @{$proofs{$_}}) for grep { $proofs{$_} } qw(early late);
+  ' "$out/$case.json"
 done

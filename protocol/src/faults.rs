@@ -57,6 +57,8 @@ impl Draws {
     pub const SURROUNDINGS: u64 = 17;
     /// The random stream of the groups of strategies in a simulated run.
     pub const GROUPS: u64 = 18;
+    /// The random stream of the steps in which processes of a simulated run end.
+    pub const DEATHS: u64 = 19;
 
     /// Creates the random stream for one purpose from a seed.
     pub fn new(seed: u64, stream: u64) -> Self {

@@ -308,6 +308,24 @@ impl Plan {
             && self.roles_of(process).all(|role| role.is_isolated() && !self.is_kernel_consumer(role))
     }
 
+    /// Returns `true` if the death of a process may be proven before the kernel has dismantled it:
+    /// no store can follow once all its threads are exiting.
+    ///
+    /// That is so where the process can have no work in the kernel (io_uring, asynchronous I/O),
+    /// and no partner with its address space: in a sandbox, which refuses those calls, and of
+    /// bulkhead's own roles. Elsewhere its pidfd decides; and where a successor needs what the
+    /// kernel frees last, which is a pipe or socket of the technique, or a limit of a cgroup or
+    /// user.
+    pub fn can_prove_death_early(&self, process: &ProcessPlan) -> bool {
+        let is_trusted = self.roles_of(process).all(|role| !matches!(role, Role::Strategy(_)));
+        let is_confined = self.isolation_of(process) == Isolation::Sandbox && !self.weaker_sandbox;
+        let has_limits = *self.resources_of(process) != StrategyResources::NONE;
+        self.is_trading()
+            && (is_trusted || (is_confined && !has_limits))
+            && self.program_of(process).is_none()
+            && !self.technique.is_kernel()
+    }
+
     /// Returns `true` if a process inherits a pidfd of the launcher: in a container it could not
     /// open one, and under an emulator such as valgrind a program may not.
     pub fn inherits_launcher(&self, process: &ProcessPlan) -> bool {

@@ -108,6 +108,8 @@ pub enum StatusField {
     RecoveryBegunTicks = 60,
     /// Ticks when its roles were recovered: all records of a journal were applied.
     RecoveryEndedTicks = 61,
+    /// The lock that the thread holds while it lives ([`system::robust`]).
+    RobustLock = 62,
 }
 
 /// Offset of the gaps that the thread's log did not keep ([`crate::gaps`]): count and ticks.
@@ -236,6 +238,11 @@ impl StatusWriter {
         self.set(StatusField::ErrorBytes, bytes.len() as u64);
         self.set_state(ThreadState::Failed);
     }
+}
+
+/// Returns the word of the lock that a thread holds while it lives.
+pub fn robust_lock(segment: &AtomicWords) -> AtomicWords {
+    segment.slice(HEADER_WORDS + StatusField::RobustLock as usize, 1)
 }
 
 /// Returns the value of one field of a thread's status block.

@@ -9,10 +9,11 @@
 //! ```
 //!
 //! **Fence first, then repair.** A strategy's death is certain only when the kernel confirms it:
-//! the launcher kills the process, waits for its pidfd, and then has a [`ProofOfDeath`], without
-//! which no fence can be set. When the engine sees the fence, it repairs the rings that the
-//! strategy left, and publishes that. Only then does the launcher reset the strategy's own memory
-//! and restart it, in the next epoch. Nothing here depends on timeouts.
+//! the launcher kills the process, waits until its pidfd is readable or all its threads are
+//! exiting, and then has a [`ProofOfDeath`], without which no fence can be set. When the engine
+//! sees the fence, it repairs the rings that the strategy left, and publishes that. Only then does
+//! the launcher reset the strategy's own memory and restart it, in the next epoch. Nothing here
+//! depends on timeouts.
 //!
 //! ```text
 //! launcher  dies ─ reaped ─ Fenced(e) ─────────────── memory reset ─ Alive(e+1) ─ starts it
@@ -39,7 +40,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use system::clock::Clock;
 use system::named_enum;
-use system::process;
+use system::process::{self, ExitingThreads};
 
 /// The name within the run of the segment with the engine's reports about dead strategies.
 pub const REPAIRS: &str = "repairs";
@@ -67,7 +68,7 @@ pub const KIND: SegmentKind =
 /// ```compile_fail,E0423
 /// let dead_because_i_say_so = protocol::supervision::ProofOfDeath(());
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ProofOfDeath(());
 
 impl ProofOfDeath {
@@ -75,6 +76,17 @@ impl ProofOfDeath {
     /// stopped or slow one has not ended.
     pub fn confirm(pidfd: BorrowedFd<'_>) -> io::Result<Option<ProofOfDeath>> {
         Ok(process::is_dead(pidfd)?.then_some(ProofOfDeath(())))
+    }
+
+    /// Kills a pidfd's process and returns how far its threads have ended, with a proof of death if
+    /// none of them can store to memory any more, although the kernel has not dismantled the
+    /// process. Only for a process that has asked the kernel for no later store, and shares its
+    /// address space with no other one: see [`Plan::can_prove_death_early`].
+    ///
+    /// [`Plan::can_prove_death_early`]: crate::plan::Plan::can_prove_death_early
+    pub fn confirm_exiting(pidfd: BorrowedFd<'_>) -> io::Result<(ExitingThreads, Option<ProofOfDeath>)> {
+        let found = process::kill_and_inspect(pidfd)?;
+        Ok((found, found.is_all().then_some(ProofOfDeath(()))))
     }
 
     /// Returns a proof that no process runs in the place of a spare strategy that was never added:

@@ -207,6 +207,9 @@ pub struct Incident {
     /// have run again, and may have written to its log after the fence.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub abandoned: bool,
+    /// Its death was proven before the kernel had dismantled its process.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub proven_early: bool,
     /// An operator ended it; `None`: it died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_operator: Option<EndByOperator>,
@@ -314,6 +317,9 @@ pub struct RestartSteps {
     pub replayed_ns: Option<u64>,
     /// Its duty cycles began.
     pub running_ns: Option<u64>,
+    /// Its death was proven before the kernel had dismantled its process.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub proven_early: bool,
 }
 
 /// The death of a gateway's process during a run, which took its venues down. Times are nanoseconds

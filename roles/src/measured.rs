@@ -56,7 +56,7 @@ pub(super) fn attach(
 /// Prepares the thread, waits at the barrier and for the start tick, and runs the measured loop.
 pub(super) fn run(measured: MeasuredLoop, runner: Runner<'_>, idle: IdleStrategy) -> Result<()> {
     let (clock, control) = (runner.plan.clock, runner.control);
-    let Some((cycle, status, _)) = runner.arrive(clock)? else { return Ok(()) };
+    let Some((cycle, status, _guards)) = runner.arrive(clock)? else { return Ok(()) };
     let time = cycle.time;
     while clock.peek() < time.start_ticks {
         std::thread::yield_now();

@@ -7,7 +7,7 @@ use protocol::barrier::ArrivedThread;
 use protocol::control::Control;
 use protocol::plan::{Plan, ThreadPlan};
 use protocol::stamps::StampLog;
-use protocol::status::StatusWriter;
+use protocol::status::{self, StatusWriter};
 use protocol::topology;
 use shm::idle::Idle;
 use shm::memory::AtomicWords;
@@ -16,6 +16,7 @@ use system::clock::Clock;
 use system::keys::{PreparedThread, WriteRights};
 use system::memory;
 use system::process;
+use system::robust::RobustLock;
 use system::sandbox::{SandboxError, SandboxProfile};
 
 /// The plan, control segment and thread with which an agent is run.
@@ -63,8 +64,16 @@ impl Confinement {
     }
 }
 
-/// A thread behind the barrier: its first cycle, its status, and its protection key.
-type ReadyThread<C> = (Cycle<C>, StatusWriter, Option<PreparedThread>);
+/// A thread behind the barrier: its first cycle, its status, and what it has while it runs.
+type ReadyThread<C> = (Cycle<C>, StatusWriter, ThreadGuards);
+
+/// What a thread has for as long as it runs.
+pub(super) struct ThreadGuards {
+    /// Its protection key.
+    prepared: Option<PreparedThread>,
+    /// The lock that tells the launcher of its death; `None`: the kernel has none.
+    _lock: Option<RobustLock>,
+}
 
 impl Runner<'_> {
     /// Prepares the thread, waits at the start barrier and runs the agent. It is a loop of its own
@@ -76,9 +85,9 @@ impl Runner<'_> {
         mut idle: impl Idle,
     ) -> Result<()> {
         let control = self.control;
-        if let Some((mut cycle, status, prepared)) = self.arrive(clock)? {
+        if let Some((mut cycle, status, guards)) = self.arrive(clock)? {
             // Once: an order costs nothing.
-            let _closed = prepared.as_ref().map(PreparedThread::close);
+            let _closed = guards.prepared.as_ref().map(PreparedThread::close);
             agent::run(agent, &mut idle, &mut cycle, &status, control);
         }
         Ok(())
@@ -95,6 +104,8 @@ impl Runner<'_> {
             // Several threads in this process: `top -H` shows which is which.
             process::set_thread_name(&thread.name);
         }
+        // Without it the pidfd alone tells of the thread's death.
+        let lock = RobustLock::take(status::robust_lock(&segment)).ok();
         let arrived = ArrivedThread::new(plan, thread, &segment, log)
             .with_context(|| format!("thread {}", thread.name))?;
         if plan.trading().memory.lock_memory {
@@ -106,6 +117,7 @@ impl Runner<'_> {
         if let Some(confinement) = sandbox {
             confinement.prepared(plan)?;
         }
-        Ok(arrived.wait(clock, plan, control).map(|(cycle, status)| (cycle, status, prepared)))
+        let guards = ThreadGuards { prepared, _lock: lock };
+        Ok(arrived.wait(clock, plan, control).map(|(cycle, status)| (cycle, status, guards)))
     }
 }

@@ -13,7 +13,7 @@ use protocol::launcher_watch::LAUNCHER;
 use protocol::plan::{Handle, Plan, ProcessPlan, Role};
 use protocol::segments::SCHEDULE_ENTRY_WORDS;
 use protocol::segments::{self, CONTROL};
-use protocol::status::LOG_OFFSET;
+use protocol::status::{self, LOG_OFFSET};
 use protocol::supervision::REPAIRS_WORDS;
 use protocol::topology::{self, RunSegment, SegmentPurpose};
 use record::run;
@@ -266,6 +266,13 @@ impl Segments {
                 word.store(value, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Returns the word of the lock that a thread holds while it lives.
+    pub fn robust_lock(&self, thread: usize) -> Option<AtomicWords> {
+        let mut kept = self.kept.iter();
+        let (_, words) = kept.find(|(segment, _)| segment.purpose == SegmentPurpose::Thread(thread))?;
+        Some(status::robust_lock(words))
     }
 
     /// Returns the memory of the engine's repair reports; empty ones in a run without an engine.

@@ -240,6 +240,7 @@ impl<'a> SharedMemory<'a> {
             }
             Action::InjectFault(..)
             | Action::Kill(_)
+            | Action::ConcludeExit(_)
             | Action::SetKind(..)
             | Action::KeepStandby(_)
             | Action::Complain(_)

@@ -1,6 +1,7 @@
 //! The processes of a simulated run: real agents that run one duty cycle at a time on one virtual
 //! clock. A process dies by unwinding at the step of a push at which its fault is due.
 
+mod dying;
 mod restarts;
 mod standstill;
 mod threads;
@@ -14,6 +15,7 @@ use super::recovery_environment::MachineRecovery;
 use super::scenario::{Scenario, ScenarioKind};
 use super::standbys::{StandbyProcess, Standbys};
 use anyhow::{Context, Result, ensure};
+use dying::DyingProcess;
 use protocol::agent::{Agent, Cycle, CycleOutcome, DutyCycle};
 use protocol::control::Control;
 use protocol::faults::Draws;
@@ -35,6 +37,7 @@ pub(super) use standstill::Standstill;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use supervision::Supervisor;
 use supervision::observations::{ExitObservation, NOT_STARTED, Observations, ProcessObservation};
 use system::clock::{self, Clock as _, Timebase, VirtualClock};
 
@@ -119,6 +122,14 @@ struct SimulatedProcess {
     turns_until_attach: Option<u64>,
     /// All its threads have reported done: turns until it exits.
     turns_until_exit: Option<u64>,
+    /// It ends, step by step.
+    dying: Option<DyingProcess>,
+    /// Its exit was concluded before the kernel had dismantled it.
+    has_exited_early: bool,
+    /// The launcher has killed it.
+    is_fenced: bool,
+    /// It runs, and has overwritten the words of its locks.
+    is_lock_forged: bool,
 }
 
 impl SimulatedProcess {
@@ -132,6 +143,10 @@ impl SimulatedProcess {
             killed_by_fault: false,
             turns_until_attach: None,
             turns_until_exit: None,
+            dying: None,
+            has_exited_early: false,
+            is_fenced: false,
+            is_lock_forged: false,
         }
     }
 }
@@ -151,6 +166,8 @@ pub(super) struct SimulatedProcesses<'a> {
     draws: Draws,
     /// Draws how late processes exit.
     exit_draws: Draws,
+    /// Draws the steps in which processes end.
+    death_draws: Draws,
     segments: &'a Segments,
     standbys: Standbys<'a>,
     /// The event in the surroundings of the run.
@@ -187,6 +204,7 @@ impl<'a> SimulatedProcesses<'a> {
             next_pid: super::LAUNCHER_PID,
             draws: Draws::new(scenario.seed, Draws::PROCESSES),
             exit_draws: Draws::new(scenario.seed ^ 1 << 32, Draws::ENDINGS),
+            death_draws: Draws::new(scenario.seed, Draws::DEATHS),
             segments,
             standbys: Standbys::new(scenario),
             events: ProcessEvents::new(scenario.surroundings),
@@ -321,6 +339,9 @@ impl<'a> SimulatedProcesses<'a> {
             self.attach_later(process)?;
             return Ok(true);
         }
+        if self.try_die(thread) {
+            return Ok(true);
+        }
         if self.stands_still(thread) {
             return Ok(self.try_end_standing(thread));
         }
@@ -331,10 +352,7 @@ impl<'a> SimulatedProcesses<'a> {
         }
         match &mut simulated.turns_after_kill {
             Some(0) => {
-                simulated.exit = Some((false, "signal 9 (SIGKILL)".into()));
-                if simulated.killed_by_fault {
-                    self.fired_faults.push(FaultKind::Kill);
-                }
+                self.die(process, "signal 9 (SIGKILL)");
                 return Ok(true);
             }
             Some(turns) => *turns -= 1,
@@ -406,7 +424,9 @@ impl<'a> SimulatedProcesses<'a> {
         let Some(thread_state) = &mut self.threads[thread] else { return };
         match kind {
             FaultKind::Hang | FaultKind::Stop | FaultKind::Forge | FaultKind::Feign | FaultKind::Jam => {
-                thread_state.mode = ThreadMode::Hung
+                thread_state.mode = ThreadMode::Hung;
+                let process = thread_state.process;
+                self.draw_forged_lock(process);
             }
             FaultKind::Scribble => {
                 let draws = Draws::new(self.scenario.seed, Draws::SCRIBBLES);
@@ -421,7 +441,8 @@ impl<'a> SimulatedProcesses<'a> {
                     kind if kind.is_resource_fault() => "exit 41",
                     _ => "signal 9 (SIGKILL)",
                 };
-                self.processes[thread_state.process].exit = Some((false, exit_text.into()));
+                let process = thread_state.process;
+                self.die(process, exit_text);
             }
         }
     }
@@ -431,6 +452,9 @@ impl<'a> SimulatedProcesses<'a> {
         let wake_time = |(thread, thread_state): (usize, &Option<SimulatedThread>)| {
             let thread_state = thread_state.as_ref()?;
             let is_running = self.processes[thread_state.process].exit.is_none();
+            if self.processes[thread_state.process].dying.is_some() {
+                return is_running.then_some(from);
+            }
             is_running.then(|| self.wake_time_of_standstill(thread).unwrap_or(thread_state.wake_at))
         };
         let wake_times = self.threads.iter().enumerate().filter_map(wake_time);
@@ -532,17 +556,21 @@ fn message(payload: &(dyn Any + Send)) -> &str {
 
 impl SimulatedProcesses<'_> {
     /// Observes every simulated process.
-    pub fn observe(&self, observations: &mut Observations) {
+    pub fn observe(&self, supervisor: &Supervisor<'_>, observations: &mut Observations) {
         observations.processes.clear();
-        observations.processes.extend(self.processes.iter().map(|simulated| ProcessObservation {
+        let all = self.processes.iter().enumerate();
+        observations.processes.extend(all.map(|(index, simulated)| ProcessObservation {
             pid: simulated.pid,
             exit: simulated.exit.as_ref().map(|(is_success, how)| ExitObservation {
                 is_success: *is_success,
                 was_killed: !is_success,
                 text: how.clone(),
                 last_words: String::new(),
+                is_early: simulated.has_exited_early,
             }),
             is_proven_dead: simulated.exit.is_some(),
+            is_lock_free: self.is_lock_free(index),
+            exiting: supervisor.awaits_threads(index).then(|| self.exiting(index)),
             ..ProcessObservation::default()
         }));
     }

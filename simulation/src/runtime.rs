@@ -161,7 +161,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         }
         let mut is_ending = false;
         loop {
-            processes.observe(&mut self.observations);
+            processes.observe(&self.supervisor, &mut self.observations);
             self.memory.observe(&self.supervisor, &self.clock, &mut self.observations);
             processes.observe_threads(&mut self.observations);
             if let (Some(engine), Some(thread)) =
@@ -308,7 +308,8 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
                 let is_restarting_role = is_restarting && !is_strategy;
                 processes.signal(process, if is_restarting_role { FaultKind::Kill } else { kind });
             }
-            Action::Kill(process) => processes.kill(process),
+            Action::Kill(process) => processes.fence(process),
+            Action::ConcludeExit(process) => processes.conclude_exit(process)?,
             Action::Restart(process) if !self.kernel.try_start(process) => {}
             Action::Restart(process) => {
                 processes.restart(process).map_err(|error| format!("the launcher failed: {error:#}"))?;

@@ -94,6 +94,8 @@ pub struct Scenario {
     pub endings: Vec<EndingEvent>,
     /// What happens in the surroundings of the run, if anything does.
     pub surroundings: Option<SurroundingEvent>,
+    /// Processes take turns to end: their threads one after the other, the rest later.
+    pub has_slow_exits: bool,
     /// Slowness of each thread of the plan, and of the launcher: n, if it gets one in 2^n of its
     /// drawn turns.
     pub(super) slowness: Vec<u64>,
@@ -296,6 +298,7 @@ impl Scenario {
             commands,
             endings,
             surroundings,
+            has_slow_exits: !is_attack && Draws::new(seed, Draws::DEATHS).below(2) == 0,
             slowness,
         })
     }
@@ -305,10 +308,10 @@ impl Scenario {
         self.plan.faults.iter().any(|fault| fault.kind.is_of_venue())
     }
 
-    /// Removes the event in the surroundings.
+    /// Removes the event in the surroundings, and lets processes end at once.
     #[must_use]
     pub fn without_surroundings(self) -> Self {
-        Self { surroundings: None, ..self }
+        Self { surroundings: None, has_slow_exits: false, ..self }
     }
 
     /// Returns `true` if a strategy may die, hang or misbehave.

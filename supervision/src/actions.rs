@@ -27,6 +27,9 @@ pub enum Action {
     InjectFault(Option<usize>, FaultKind),
     /// Kills a process through its pidfd.
     Kill(usize),
+    /// Treats a killed process as one that has exited: all its threads are exiting. From the next
+    /// step on its exit is observed.
+    ConcludeExit(usize),
     /// Declares an incarnation of a strategy or gateway dead, so that the engine repairs what it
     /// left. Requires the kernel's proof that its process is gone.
     Fence(Role, u16),

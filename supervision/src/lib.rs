@@ -23,6 +23,7 @@ pub mod actions;
 pub mod containment;
 mod debugger_stops;
 mod disk_waits;
+mod early_deaths;
 mod failures;
 mod faults;
 mod measured;
@@ -47,6 +48,7 @@ use actions::{Action, Actions, ExitTime};
 use containment::Containment;
 use debugger_stops::DebuggerStops;
 use disk_waits::DiskWaits;
+use early_deaths::EarlyDeaths;
 use failures::FailedProcess;
 use measured::MeasuredLoops;
 use observations::Observations;
@@ -222,6 +224,7 @@ pub struct Supervisor<'a> {
     last_due: Option<Duration>,
     disk_waits: DiskWaits,
     debugger_stops: DebuggerStops,
+    early_deaths: EarlyDeaths,
     starved: StarvedProcesses,
     /// Deaths of a board's ends, which its run survives.
     board_deaths: Vec<RoleRestart>,
@@ -256,6 +259,7 @@ impl<'a> Supervisor<'a> {
             is_restarting: false,
             disk_waits: DiskWaits::default(),
             debugger_stops: DebuggerStops::default(),
+            early_deaths: EarlyDeaths::default(),
             starved: StarvedProcesses::default(),
             board_deaths: Vec::new(),
         }
@@ -322,6 +326,7 @@ impl<'a> Supervisor<'a> {
         self.note_disk_waits(out);
         self.note_debuggers(observed, out);
         self.inject_faults(observed, out);
+        self.early_deaths.step(&self.containment, observed, self.now_ns(), out);
         let is_trading = self.is_trading();
         self.containment.step(observed, &mut self.liveness, (now, is_trading), out);
         let found = self.find_failure(observed, out);
@@ -548,6 +553,11 @@ impl<'a> Supervisor<'a> {
     /// about.
     pub const fn liveness(&self) -> &Liveness {
         &self.liveness
+    }
+
+    /// Returns `true` if it is to be observed which threads of a process are exiting.
+    pub fn awaits_threads(&self, process: usize) -> bool {
+        self.early_deaths.awaits_threads(process)
     }
 
     /// Returns the contained deaths: they determine what is observed of processes.

@@ -55,6 +55,11 @@ pub struct ProcessObservation {
     pub exit: Option<ExitObservation>,
     /// The kernel confirms that the process, and all inside its container, are gone.
     pub is_proven_dead: bool,
+    /// All its threads that held a lock have died, by the words of the locks. A hint: the process
+    /// itself can write them. Observed where a death can be proven early.
+    pub is_lock_free: bool,
+    /// Which of its threads are exiting, if `Supervisor::awaits_threads`.
+    pub exiting: Option<ExitingObservation>,
     /// Why the process could not be restarted, if the last start failed.
     pub failed_start: Option<String>,
     /// The CPU time of a process that runs although it was killed.
@@ -66,6 +71,22 @@ impl ProcessObservation {
     pub fn unstarted() -> Self {
         let exit = ExitObservation { is_success: true, text: NOT_STARTED.into(), ..Default::default() };
         Self { exit: Some(exit), is_proven_dead: true, ..Self::default() }
+    }
+}
+
+/// The threads of a killed process, as the kernel reports them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExitingObservation {
+    /// Number of threads.
+    pub count: usize,
+    /// Number of threads that cannot store to memory any more.
+    pub exiting: usize,
+}
+
+impl ExitingObservation {
+    /// Returns `true` if no thread can store to memory any more.
+    pub const fn is_all(&self) -> bool {
+        self.count > 0 && self.exiting == self.count
     }
 }
 
@@ -83,6 +104,8 @@ pub struct ExitObservation {
     pub text: String,
     /// Last lines of the stderr of a dead end of a board.
     pub last_words: String,
+    /// All its threads were exiting, and the kernel had not dismantled the process.
+    pub is_early: bool,
 }
 
 /// One thread's status block.

@@ -52,13 +52,17 @@ impl Supervisor<'_> {
             Phase::Stopping(_) | Phase::Ended => return Duration::ZERO,
         };
         let pause = pause.min(self.liveness.max_interval()).min(self.until_fault()).min(self.until_restart());
+        if self.early_deaths.is_urgent(self.now_ns()) {
+            return Duration::ZERO;
+        }
         let pause = if self.containment.has_threads() { MEASURED_POLL_INTERVAL.min(pause) } else { pause };
         if self.is_restarting { BUSY_POLL_INTERVAL.min(pause) } else { pause }
     }
 
     /// Returns `true` while the engine repairs a death: the next step is due when it reports that.
     pub fn awaits_repair(&self) -> bool {
-        !matches!(self.phase, Phase::Failing(_) | Phase::Stopping(_) | Phase::Ended)
+        !self.early_deaths.is_urgent(self.now_ns())
+            && !matches!(self.phase, Phase::Failing(_) | Phase::Stopping(_) | Phase::Ended)
             && self.containment.is_repairing()
     }
 

@@ -42,6 +42,8 @@ pub mod priority;
 #[cfg(not(loom))]
 pub mod process;
 #[cfg(not(loom))]
+pub mod robust;
+#[cfg(not(loom))]
 pub mod sandbox;
 #[cfg(not(loom))]
 pub mod speculation;

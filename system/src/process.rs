@@ -40,21 +40,87 @@ pub fn zombie_status(pid: u32) -> Option<ExitStatus> {
 /// # Errors
 /// The pidfd cannot be watched.
 pub fn is_dead(pidfd: BorrowedFd<'_>) -> io::Result<bool> {
+    let has_ended = wait_readable(&[pidfd], Duration::ZERO)?[0];
+    Ok(has_ended || with_pid_of(pidfd, has_only_zombies) == Some(true))
+}
+
+/// Calls a function with the id of a pidfd's process. `None` if that was reaped before the function
+/// has returned: the id may have been reused.
+fn with_pid_of<T>(pidfd: BorrowedFd<'_>, call: impl FnOnce(u32) -> T) -> Option<T> {
     let pid = || {
         let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
         text.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse::<u32>().ok()
     };
-    let has_ended = wait_readable(&[pidfd], Duration::ZERO)?[0];
+    let id = pid()?;
+    let found = call(id);
     // The same id before and after: that process was not reaped, so its id was not reused.
-    let is_kept = || pid().is_some_and(|id| has_only_zombies(id) && pid() == Some(id));
-    Ok(has_ended || is_kept())
+    (pid() == Some(id)).then_some(found)
+}
+
+/// How far a killed process has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExitingThreads {
+    /// Number of threads that the kernel lists.
+    pub count: usize,
+    /// Number of threads that cannot store to memory any more. 0 if the list changed while it was
+    /// read.
+    pub exiting: usize,
+    /// How the process ends; `None` if the kernel does not tell yet.
+    pub status: Option<ExitStatus>,
+}
+
+impl ExitingThreads {
+    /// Returns `true` if no thread can store to memory any more.
+    pub const fn is_all(&self) -> bool {
+        self.count > 0 && self.exiting == self.count
+    }
+}
+
+/// Sends SIGKILL to a pidfd's process, and reads which of its threads are exiting. A thread counts
+/// that has left its address space on its way out of the kernel: no store of it can follow. The
+/// memory itself may take the kernel milliseconds more.
+///
+/// The signal comes first: from then on the kernel starts no thread of the process, so threads only
+/// become fewer. What it has asked the kernel to store later, and a process that shares its address
+/// space (`CLONE_VM`), is not seen: believe this only where neither was possible.
+///
+/// # Errors
+/// The process may not be signalled.
+pub fn kill_and_inspect(pidfd: BorrowedFd<'_>) -> io::Result<ExitingThreads> {
+    match kill(pidfd) {
+        Err(error) if error.raw_os_error() != Some(libc::ESRCH) => return Err(error),
+        _ => Ok(with_pid_of(pidfd, inspect_threads).unwrap_or_default()),
+    }
+}
+
+fn inspect_threads(pid: u32) -> ExitingThreads {
+    let (count, exiting) = count_threads(pid, is_exiting);
+    let status = || status_code(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?);
+    ExitingThreads { count, exiting, status: (count > 0 && exiting == count).then(status).flatten() }
+}
+
+/// Returns `true` if a thread can store to memory no more, from the text of its `stat` file: it is
+/// a zombie; or it is exiting (`PF_EXITING`) and has no address space any more (size 0), so that
+/// the kernel has made the last stores of its exit, such as freeing its robust locks.
+fn is_exiting(stat: &str) -> bool {
+    const PF_EXITING: u32 = 4;
+    let flags = || field_in(stat, 9)?.parse::<u32>().ok();
+    let has_left = || field_in(stat, 23) == Some("0");
+    is_zombie(stat) || (flags().is_some_and(|flags| flags & PF_EXITING > 0) && has_left())
 }
 
 /// Returns `true` if all threads of a process are zombies.
+fn has_only_zombies(pid: u32) -> bool {
+    let (count, zombies) = count_threads(pid, is_zombie);
+    count > 0 && zombies == count
+}
+
+/// Returns the number of a process's threads, and how many of them `is_so`, by the text of their
+/// `stat` files. The second number is 0 if the threads have changed while they were read.
 ///
 /// A thread that starts another one and ends could hide it from one listing. Then the process has
 /// more threads than were listed, or one of those listed is gone from the second listing.
-fn has_only_zombies(pid: u32) -> bool {
+fn count_threads(pid: u32, is_so: impl Fn(&str) -> bool) -> (usize, usize) {
     let process = format!("/proc/{pid}");
     let threads = || {
         let tasks = std::fs::read_dir(format!("{process}/task")).into_iter().flatten().flatten();
@@ -62,9 +128,9 @@ fn has_only_zombies(pid: u32) -> bool {
     };
     let stat = |of: &Path| std::fs::read_to_string(of.join("stat")).unwrap_or_default();
     let listed = threads();
-    listed.iter().all(|thread| is_zombie(&stat(thread)))
-        && threads_in(&stat(Path::new(&process))) == Some(listed.len())
-        && threads() == listed
+    let those = listed.iter().filter(|thread| is_so(&stat(thread))).count();
+    let is_stable = || threads_in(&stat(Path::new(&process))) == Some(listed.len()) && threads() == listed;
+    (listed.len(), if those > 0 && is_stable() { those } else { 0 })
 }
 
 /// Returns `true` if a thread is a zombie, from the text of its `stat` file.
@@ -84,7 +150,12 @@ fn threads_in(stat: &str) -> Option<usize> {
 
 /// Returns how a zombie has ended, from the text of its `stat` file.
 fn status_in(stat: &str) -> Option<ExitStatus> {
-    is_zombie(stat).then(|| field_in(stat, 52)?.parse().ok().map(ExitStatus::from_raw))?
+    is_zombie(stat).then(|| status_code(stat))?
+}
+
+/// Returns the exit code of a process that ends, from the text of its `stat` file.
+fn status_code(stat: &str) -> Option<ExitStatus> {
+    field_in(stat, 52)?.parse().ok().map(ExitStatus::from_raw)
 }
 
 /// Returns the children of this process, each with its start time: those that it has started, and
@@ -416,6 +487,35 @@ mod tests {
         assert!(has_only_zombies(child.id()) && is_dead(fd.as_fd()).unwrap(), "it is not reaped");
         child.wait().unwrap();
         assert!(!has_only_zombies(child.id()) && is_dead(fd.as_fd()).unwrap());
+    }
+
+    #[test]
+    fn thread_is_exiting_once_it_has_left_its_memory() {
+        let stat = |state: &str, flags: u32, size: u64| {
+            format!("7 (a) b) {state} {}{flags} {}{size} 9", "0 ".repeat(5), "0 ".repeat(13))
+        };
+        assert!(is_exiting(&stat("R", 0x40_0104, 0)));
+        assert!(is_exiting(&stat("Z", 0, 8192)), "a zombie");
+        assert!(!is_exiting(&stat("R", 0x40_0104, 8192)), "the kernel may free its locks yet");
+        assert!(!is_exiting(&stat("R", 0x40_0100, 0)), "as of a thread of the kernel");
+        assert!(!is_exiting("") && !is_exiting("7 (a) R 1"));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri starts no processes")]
+    fn inspected_process_is_killed_and_found_exiting() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let fd = pidfd_open(child.id()).unwrap();
+        assert!(!inspect_threads(child.id()).is_all(), "it runs");
+        let found = loop {
+            let found = kill_and_inspect(fd.as_fd()).unwrap();
+            if found.is_all() {
+                break found;
+            }
+        };
+        assert_eq!(found.status.and_then(|status| status.signal()), Some(libc::SIGKILL));
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
+        assert_eq!(kill_and_inspect(fd.as_fd()).unwrap(), ExitingThreads::default(), "it was reaped");
     }
 
     #[test]

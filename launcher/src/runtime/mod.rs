@@ -7,6 +7,7 @@ pub(crate) mod clean;
 pub(crate) mod container;
 pub mod cpu_accounts;
 pub mod cpu_samples;
+mod death_watch;
 pub mod debugger;
 pub(crate) mod folder;
 pub(crate) mod gather;

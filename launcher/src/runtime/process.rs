@@ -76,6 +76,12 @@ pub struct Process {
     pub status: Option<ExitStatus>,
     /// It has ended, but its tracer keeps this process from waiting for it.
     is_kept: bool,
+    /// The kernel has not dismantled it: it counts as ended since its threads are all exiting.
+    is_dismantled_later: bool,
+    /// How it ends, with the proof of its death, once its threads are all exiting.
+    early_exit: Option<(ExitStatus, ProofOfDeath)>,
+    /// It executes a user's program.
+    is_program: bool,
     stderr: PathBuf,
     /// Kernel accounts of the process and of its predecessors.
     pub account: ProcessAccount,
@@ -157,8 +163,9 @@ impl Process {
         role.conditions.apply(&mut command);
         // The program may never attach and set this itself.
         process::die_with_starter(&mut command);
-        Self::spawn(name, command, &stderr, &role.inherited)
-            .with_context(|| format!("{}{program}", Trading::PROGRAM))
+        let started = Self::spawn(name, command, &stderr, &role.inherited)
+            .with_context(|| format!("{}{program}", Trading::PROGRAM))?;
+        Ok(Self { is_program: true, ..started })
     }
 
     /// Starts a strategy, built in or a program, in a container of its own. Its output goes to
@@ -222,6 +229,9 @@ impl Process {
                     killed: Cell::new(None),
                     status: None,
                     is_kept: false,
+                    is_dismantled_later: false,
+                    early_exit: None,
+                    is_program: false,
                     stderr,
                     account,
                     overdue: None,
@@ -254,8 +264,38 @@ impl Process {
         }
     }
 
+    /// Returns `true` if a free lock of its threads may lead to an early proof of its death.
+    pub const fn can_prove_death_early(&self) -> bool {
+        self.status.is_none() && !self.is_program && self.container.is_none()
+    }
+
+    /// Kills the process, and returns how many threads it has and how many of them are exiting.
+    pub fn observe_exiting(&mut self) -> io::Result<(usize, usize)> {
+        let (found, proof) = ProofOfDeath::confirm_exiting(self.pidfd.as_fd())?;
+        // The kernel shows a status of 0 to those who may not see it.
+        let status = found.status.filter(|status| !status.success());
+        self.early_exit = status.zip(proof);
+        Ok((found.count, if found.is_all() && self.early_exit.is_none() { 0 } else { found.exiting }))
+    }
+
+    /// Treats the process as one that has exited, if its threads were all found exiting.
+    pub fn conclude_exit(&mut self) {
+        if let (None, Some((status, _))) = (self.status, &self.early_exit) {
+            (self.status, self.is_dismantled_later) = (Some(*status), true);
+            self.account.record_exit(self.child.id());
+        }
+    }
+
+    /// Returns `true` if its death was proven before the kernel had dismantled it.
+    pub const fn has_exited_early(&self) -> bool {
+        self.status.is_some() && self.early_exit.is_some()
+    }
+
     /// Returns proof of death. The shim of a container may have exited before the processes inside.
     pub fn proof_of_death(&self) -> io::Result<Option<ProofOfDeath>> {
+        if let Some((_, proof)) = self.early_exit.as_ref().filter(|_| self.has_exited_early()) {
+            return Ok(Some(proof.clone()));
+        }
         let inside = self.container.as_ref().map(|inside| ProofOfDeath::confirm(inside.init().as_fd()));
         if let Some(None) = inside.transpose()? {
             return Ok(None);
@@ -292,6 +332,12 @@ impl Process {
     pub fn poll(&mut self) -> io::Result<()> {
         if self.status.is_none() {
             self.await_status(Duration::ZERO)?;
+            if self.status.is_some() {
+                // The kernel was quicker.
+                self.early_exit = None;
+            }
+        } else if self.is_dismantled_later {
+            self.reap_later(Duration::ZERO)?;
         } else if self.is_kept {
             // Until it is reaped, nobody else's orphans are.
             self.is_kept = self.child.try_wait()?.is_none();
@@ -320,6 +366,17 @@ impl Process {
         if self.status.is_none() && (has_ended || self.is_held_by_tracer()) {
             self.status = process::zombie_status(self.child.id());
             self.is_kept = self.status.is_some();
+        }
+        Ok(())
+    }
+
+    /// Reaps a process whose exit was concluded before, if the kernel has dismantled it within
+    /// `at_most`.
+    fn reap_later(&mut self, at_most: Duration) -> io::Result<()> {
+        if process::wait_readable(&[self.pidfd.as_fd()], at_most)?[0] {
+            self.account.record_exit(self.child.id());
+            self.is_dismantled_later = false;
+            self.is_kept = self.child.try_wait()?.is_none();
         }
         Ok(())
     }
@@ -364,6 +421,8 @@ impl Process {
         if self.status.is_none() {
             let _ = process::kill(self.pidfd.as_fd());
             let _ = self.await_status(REAP_TIMEOUT);
+        } else if self.is_dismantled_later {
+            let _ = self.reap_later(REAP_TIMEOUT);
         }
         self.wait_for_container();
         if std::fs::symlink_metadata(&self.stderr).is_ok_and(|file| file.len() == 0) {

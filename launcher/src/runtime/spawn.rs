@@ -199,14 +199,14 @@ impl Processes {
         Ok(())
     }
 
-    /// Sleeps until a process exits, `other` is readable, or the time is over. Updates exit
+    /// Sleeps until a process exits, one of `others` is readable, or the time is over. Updates exit
     /// statuses.
-    pub fn wait(&mut self, other: Option<BorrowedFd<'_>>, at_most: Duration) -> Result<()> {
+    pub fn wait(&mut self, others: &[BorrowedFd<'_>], at_most: Duration) -> Result<()> {
         // A caller that passes signals also watches the reaper; any other would be woken by its
         // exit repeatedly.
-        let reaper = other.is_some().then_some(&self.reaper);
+        let reaper = Some(&self.reaper).filter(|_| !others.is_empty());
         let running = self.started().chain(reaper).filter(|process| process.status.is_none());
-        let fds: Vec<BorrowedFd<'_>> = running.map(Process::pidfd).chain(other).collect();
+        let fds: Vec<BorrowedFd<'_>> = running.map(Process::pidfd).chain(others.iter().copied()).collect();
         process::wait_readable(&fds, at_most)?;
         self.all.iter_mut().flatten().try_for_each(Process::poll)?;
         self.standbys.poll();
@@ -324,6 +324,11 @@ impl Processes {
         self.all[process].iter().for_each(Process::kill);
     }
 
+    /// Treats a process as exited whose threads were all found exiting.
+    pub fn conclude_exit(&mut self, process: usize) {
+        self.all[process].iter_mut().for_each(Process::conclude_exit);
+    }
+
     /// Stops a process that was started.
     pub fn stop(&self, process: usize) {
         self.all[process].iter().for_each(Process::stop);
@@ -362,7 +367,7 @@ impl Processes {
         while !self.running_pids().is_empty()
             && !timeout.is_over(begun.elapsed().as_nanos() as u64, || accounts_of(&self.running_pids()))
         {
-            if self.wait(None, Duration::from_millis(20)).is_err() {
+            if self.wait(&[], Duration::from_millis(20)).is_err() {
                 break;
             }
             if can_shorten && is_hurried() {

@@ -8,6 +8,7 @@ mod wake_ups;
 use crate::runtime::cache_misses::MissCounters;
 use crate::runtime::cpu_accounts::{accounts_of, has_journal_thread_in_kernel};
 use crate::runtime::cpu_samples::{sample_of_process, sample_of_thread};
+use crate::runtime::death_watch::DeathWatch;
 use crate::runtime::debugger::RunOwner;
 use crate::runtime::folder::RunFolder;
 use crate::runtime::prepare::Presentation;
@@ -31,11 +32,13 @@ use run_memory::lost_memory;
 use run_memory::segments::Segments;
 use run_memory::shared_memory::SharedMemory;
 use std::collections::BTreeSet;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 use supervision::actions::Action;
-use supervision::observations::{ExitObservation, Observations, ProcessObservation, StallExemptions};
+use supervision::observations::{
+    ExitObservation, ExitingObservation, Observations, ProcessObservation, StallExemptions,
+};
 use supervision::{
     BUSY_POLL_INTERVAL, SupervisionLimits, SupervisionRecord, Supervisor, TradingProgress, has_journal,
 };
@@ -53,6 +56,8 @@ struct SupervisedRun<'a> {
     proven_dead: Vec<bool>,
     failed_starts: Vec<Option<String>>,
     signals: &'a Signals,
+    /// The locks of the run's threads; `None`: the pidfds alone tell of deaths.
+    death_watch: Option<DeathWatch>,
     /// Number of termination signals that end the run at once.
     max_requests: usize,
     observed: Observations,
@@ -111,6 +116,7 @@ pub fn supervise(
         proven_dead: plan.processes.iter().map(|process| plan.is_spare(process)).collect(),
         failed_starts: vec![None; plan.processes.len()],
         signals: how.signals,
+        death_watch: DeathWatch::start(segments).ok(),
         max_requests: limits.max_requests,
         observed: Observations::default(),
         command_lock: CommandLockWatch::new(plan),
@@ -203,7 +209,10 @@ impl SupervisedRun<'_> {
         } else {
             supervisor.max_pause()
         };
-        let waited = self.processes.wait(Some(self.signals.as_fd()), pause);
+        let watched = self.death_watch.as_ref().map(AsFd::as_fd);
+        let others: Vec<BorrowedFd<'_>> = watched.into_iter().chain([self.signals.as_fd()]).collect();
+        let waited = self.processes.wait(&others, pause);
+        self.death_watch.iter_mut().for_each(DeathWatch::clear);
         self.fail(waited);
         self.processes.watch_reaper(self.memory.segments);
         for said in self.command_lock.poll().into_iter().chain(self.journal_locks.poll()) {
@@ -233,7 +242,7 @@ impl SupervisedRun<'_> {
             }
         }
         self.observed.processes.clear();
-        for (index, process) in self.processes.all.iter().enumerate() {
+        for (index, process) in self.processes.all.iter_mut().enumerate() {
             let Some(process) = process else {
                 let failed_start = self.failed_starts[index].clone();
                 self.observed
@@ -249,7 +258,14 @@ impl SupervisedRun<'_> {
                     true if !status.success() => process.stderr_tail(),
                     _ => String::new(),
                 },
+                is_early: process.has_exited_early(),
             });
+            let planned = &self.plan.processes[index];
+            let is_lock_free = process.can_prove_death_early()
+                && self.death_watch.as_mut().is_some_and(|watch| watch.is_lock_free(planned));
+            let is_asked = process.can_prove_death_early() && supervisor.awaits_threads(index);
+            // Where the kernel does not answer, the pidfd decides.
+            let exiting = is_asked.then(|| process.observe_exiting().ok()).flatten();
             let mut proven = Ok(self.proven_dead[index]);
             if exit.is_some() && !self.proven_dead[index] {
                 proven =
@@ -264,6 +280,8 @@ impl SupervisedRun<'_> {
                 pid: process.pid(),
                 exit,
                 is_proven_dead: self.proven_dead[index],
+                is_lock_free,
+                exiting: exiting.map(|(count, exiting)| ExitingObservation { count, exiting }),
                 failed_start: self.failed_starts[index].clone(),
                 cpu: is_dying.then(|| sample_of_process(process.pid())).flatten(),
             });
@@ -367,7 +385,10 @@ impl SupervisedRun<'_> {
             Action::InjectFault(None, _) => fault::kill(),
             Action::InjectFault(Some(process), FaultKind::Stop) => self.processes.stop(process),
             Action::InjectFault(Some(process), _) | Action::Kill(process) => self.processes.kill(process),
+            Action::ConcludeExit(process) => self.processes.conclude_exit(process),
             Action::Restart(process) => {
+                let planned = &self.plan.processes[process];
+                self.death_watch.iter_mut().for_each(|watch| watch.forget(planned));
                 let restarted = self.processes.restart(segments, process);
                 // A failed start leaves the last incarnation, whose death is proven.
                 self.proven_dead[process] = restarted.is_err();

@@ -34,12 +34,15 @@ impl SimulatedProcesses<'_> {
         let (Some(process), Some(thread)) = (plan.process_of(role), plan.thread_of(role)) else { return };
         let is_exiting = self.processes[process].turns_until_exit.is_some();
         let is_over = |thread_state: &SimulatedThread| thread_state.mode.is_over() && !is_exiting;
-        if self.processes[process].exit.is_some() || self.threads[thread].as_ref().is_none_or(is_over) {
+        if self.processes[process].exit.is_some()
+            || self.processes[process].dying.is_some()
+            || self.threads[thread].as_ref().is_none_or(is_over)
+        {
             return;
         }
         self.fired_faults.push(FaultKind::Kill);
         if self.draws.below(2) == 0 {
-            self.processes[process].exit = Some((false, "signal 9 (SIGKILL)".into()));
+            self.die(process, "signal 9 (SIGKILL)");
         } else {
             self.kill(process);
         }

@@ -80,6 +80,7 @@ impl SimulatedProcesses<'_> {
         let simulated = &self.processes[process];
         let is_untouched = simulated.exit.is_none()
             && simulated.turns_after_kill.is_none()
+            && simulated.dying.is_none()
             && simulated.turns_until_attach.is_none();
         // One that has not begun its duty cycle is starting, for which it has minutes.
         let works =

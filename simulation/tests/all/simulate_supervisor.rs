@@ -1,6 +1,7 @@
 //! The simulation runs the supervisor of real runs: a supervisor with a mistake is found. Each
 //! mistake wraps a step, changes what it observes or does, and leaves the rest as it is.
 
+mod early_deaths;
 mod ignored_observations;
 
 use crate::common::concurrently;

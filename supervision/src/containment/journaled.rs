@@ -77,8 +77,10 @@ impl Containment<'_> {
             Starting(death) if case.all_threads_are(observed, |state| state >= ThreadState::Running) => {
                 let recovery = observed.recovery(role);
                 let since_start = |ticks: u64| (ticks > 0).then(|| self.ns_since_start(ticks));
+                let RestartSteps { restarted_ns, proven_early, .. } = self.restarts[death].steps;
                 let steps = RestartSteps {
-                    restarted_ns: self.restarts[death].steps.restarted_ns,
+                    restarted_ns,
+                    proven_early,
                     begun_ns: since_start(recovery.begun_ticks),
                     replayed_ns: since_start(recovery.ended_ticks),
                     running_ns: since_start(recovery.running_ticks),

@@ -328,9 +328,14 @@ impl<'a> Containment<'a> {
                     self.await_exit(place, observed, liveness, now);
                     return false;
                 }
+                let is_early = process.exit.as_ref().is_some_and(|exit| exit.is_early);
                 if case.is_journaled() {
+                    self.restarts[death].steps.proven_early = is_early;
                     self.restart_journaled(place, death, liveness, now, out);
                     return false;
+                }
+                if is_strategy {
+                    self.incidents[death].proven_early = is_early;
                 }
                 self.fence(place, death, observed, now, out);
             }

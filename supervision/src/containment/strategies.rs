@@ -386,6 +386,7 @@ impl Containment<'_> {
             silence: None,
             slow_exit: None,
             abandoned: false,
+            proven_early: false,
             by_operator: None,
             group: self.plan.group_of(strategy),
         });

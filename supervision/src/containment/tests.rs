@@ -73,7 +73,7 @@ impl<'a> ScriptedRun<'a> {
             is_success: false,
             was_killed: true,
             text: "exit 7".into(),
-            last_words: String::new(),
+            ..ExitObservation::default()
         };
         self.observed.processes[process].exit = Some(exit);
         self.observed.processes[process].is_proven_dead = true;

@@ -3,6 +3,7 @@
 
 mod crash_loops;
 mod debuggers;
+mod early_deaths;
 mod forged_headers;
 mod groups;
 mod journaled_roles;
@@ -51,6 +52,8 @@ struct SteppedRun<'a> {
     debugger: Option<Debugger>,
     /// Processes that exit with status 7 as soon as they were started again.
     crashing: Option<usize>,
+    /// Killed processes do not exit before the script says so.
+    exits_late: bool,
     /// A strategy that the engine does not repair.
     unrepaired: Option<StrategyIndex>,
     /// All actions, in order.
@@ -90,6 +93,7 @@ impl<'a> SteppedRun<'a> {
             waits_for_disk: Vec::new(),
             debugger: None,
             crashing: None,
+            exits_late: false,
             unrepaired: None,
             actions: Vec::new(),
         };
@@ -148,7 +152,7 @@ impl<'a> SteppedRun<'a> {
         self.supervisor.step(&self.observed, self.now, &mut actions);
         for action in &actions {
             match *action {
-                Action::Kill(process) => self.exit(process, "signal 9 (SIGKILL)"),
+                Action::Kill(process) if !self.exits_late => self.exit(process, "signal 9 (SIGKILL)"),
                 Action::Fence(Role::Strategy(strategy), _) if self.unrepaired == Some(strategy) => {}
                 Action::Fence(Role::Strategy(strategy), epoch) | Action::FenceThread(strategy, epoch) => {
                     let repair = &mut self.observed.strategies[strategy.as_usize()].repair;

@@ -48,6 +48,9 @@ pub struct IncidentSummary {
     /// CPU time of the killed process until it ended, if that took long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_exit: Option<CpuShortage>,
+    /// Its death was proven before the kernel had dismantled its process.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub proven_early: bool,
     /// An operator ended it, and how; null if it died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_operator: Option<EndByOperator>,
@@ -181,6 +184,7 @@ fn summary(incident: &Incident, orders: OrderLosses, survivors: Survivors) -> In
         stayed_down: incident.stayed_down.clone(),
         silence: incident.silence,
         slow_exit: incident.slow_exit,
+        proven_early: incident.proven_early,
         by_operator: incident.by_operator.clone(),
         group: incident.group.clone(),
         orders,

@@ -1,0 +1,207 @@
+//! Watches the locks that a run's threads hold while they live, next to the pidfds of its
+//! processes.
+//!
+//! A dead thread's lock is free before the kernel has dismantled its process ([`system::robust`]).
+//! A futex cannot be polled with descriptors, so threads of the launcher sleep on the words, and
+//! one whose word changes wakes the launcher through a socket. They sleep for as long as nobody
+//! dies.
+//!
+//! The words belong to suspects. A word is watched until it changes once, so a process that writes
+//! it again and again wakes the launcher once. What a free lock means is decided in
+//! [`supervision`].
+
+use protocol::plan::{Plan, ProcessPlan};
+use run_memory::segments::Segments;
+use shm::futex::{self, MAX_WORDS, Woken};
+use shm::memory::AtomicWords;
+use shm::sync::{AtomicU64, Ordering};
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use system::robust::LockState;
+
+/// A thread that sleeps this long looks at its words again.
+const SLEEP: Duration = Duration::from_secs(3600);
+
+/// A word, and its value while its thread lives.
+type WatchedWord = (AtomicWords, u32);
+
+/// What the launcher and a sleeping thread share.
+#[derive(Default)]
+struct WatchState {
+    words: Mutex<Vec<WatchedWord>>,
+    /// A futex that changes with `words`; [`STOPPED`]: the thread is to end.
+    changes: AtomicU64,
+}
+
+/// The value of `changes` at which the thread ends.
+const STOPPED: u64 = u64::MAX;
+
+/// A thread that sleeps until a word changes.
+struct Sleeper {
+    state: Arc<WatchState>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sleeper {
+    /// Starts a thread, which writes a byte to the socket whenever a word has changed. Without it
+    /// the locks are only looked at when the launcher wakes up for something else.
+    fn start(socket: UnixStream) -> Self {
+        let state = Arc::<WatchState>::default();
+        let own = Arc::clone(&state);
+        let thread = thread::Builder::new().name("deaths".into()).spawn(move || sleep(&own, &socket)).ok();
+        Self { state, thread }
+    }
+
+    fn watch(&self, word: AtomicWords, value: u32) {
+        self.state.words.lock().unwrap_or_else(PoisonError::into_inner).push((word, value));
+        // Release: pairs with the Acquire load of the thread.
+        self.state.changes.fetch_add(1, Ordering::Release);
+        futex::wake_all(&self.state.changes);
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        self.state.changes.store(STOPPED, Ordering::Release);
+        futex::wake_all(&self.state.changes);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Sleeps until words change, and reports that, until it is stopped.
+fn sleep(state: &WatchState, mut socket: &UnixStream) {
+    loop {
+        // Acquire: pairs with the Release stores of the launcher.
+        let changes = state.changes.load(Ordering::Acquire);
+        if changes == STOPPED {
+            return;
+        }
+        let words = {
+            let mut words = state.words.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = words.len();
+            words.retain(|(word, value)| word[0].load(Ordering::Relaxed) as u32 == *value);
+            if words.len() < count {
+                // A full socket wakes the launcher as well.
+                let _ = socket.write(&[1]);
+            }
+            words.clone()
+        };
+        let watched = words.iter().map(|(word, value)| (&word[0], *value));
+        let all = std::iter::once((&state.changes, changes as u32)).chain(watched);
+        if futex::wait_any(all, SLEEP) == Woken::Unsupported {
+            futex::wait(&state.changes, changes as u32, SLEEP);
+        }
+    }
+}
+
+/// The locks of a run's threads.
+pub(super) struct DeathWatch {
+    /// The lock of each thread of the plan; `None`: its death is not proven early.
+    locks: Vec<Option<AtomicWords>>,
+    /// The locks that threads of the present incarnations were found to hold.
+    are_watched: Vec<bool>,
+    sleepers: Vec<Sleeper>,
+    socket: UnixStream,
+}
+
+impl DeathWatch {
+    /// Creates the watch of a run, and starts its threads.
+    pub fn start(segments: &Segments) -> std::io::Result<Self> {
+        let plan = &segments.plan;
+        let lock = |thread: usize| {
+            let owner = plan.processes.iter().find(|process| process.threads.contains(&(thread as u32)))?;
+            segments.robust_lock(thread).filter(|_| is_watched(plan, owner))
+        };
+        let locks: Vec<Option<AtomicWords>> = (0..plan.threads.len()).map(lock).collect();
+        let (socket, theirs) = UnixStream::pair()?;
+        socket.set_nonblocking(true)?;
+        theirs.set_nonblocking(true)?;
+        // One word of each call is the thread's own.
+        let count = locks.iter().flatten().count().div_ceil(MAX_WORDS - 1);
+        let sleepers = (0..count).map(|_| Ok(Sleeper::start(theirs.try_clone()?)));
+        let sleepers = sleepers.collect::<std::io::Result<_>>()?;
+        Ok(Self { are_watched: vec![false; locks.len()], locks, sleepers, socket })
+    }
+
+    /// Returns `true` if the threads of a process have died, by the words of their locks. Begins to
+    /// watch those that it finds held.
+    pub fn is_lock_free(&mut self, process: &ProcessPlan) -> bool {
+        let (mut has_died, mut is_held) = (false, false);
+        for thread in process.threads.iter().map(|thread| *thread as usize) {
+            let Some(lock) = &self.locks[thread] else { return false };
+            let word = lock[0].load(Ordering::Relaxed);
+            match LockState::from_word(word) {
+                LockState::OwnerDied => has_died = true,
+                LockState::Free => {}
+                LockState::Held => {
+                    is_held = true;
+                    if !std::mem::replace(&mut self.are_watched[thread], true) && !self.sleepers.is_empty() {
+                        // Those of one sleeper are as many as it can watch.
+                        self.sleepers[thread % self.sleepers.len()].watch(lock.clone(), word as u32);
+                    }
+                }
+            }
+        }
+        has_died && !is_held
+    }
+
+    /// Forgets the locks of a process that was started again.
+    pub fn forget(&mut self, process: &ProcessPlan) {
+        process.threads.iter().for_each(|thread| self.are_watched[*thread as usize] = false);
+    }
+
+    /// Takes the reports of changed words.
+    pub fn clear(&mut self) {
+        while self.socket.read(&mut [0; 64]).is_ok_and(|len| len > 0) {}
+    }
+}
+
+impl AsFd for DeathWatch {
+    /// Returns a descriptor that is readable once a word has changed.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Returns `true` if the deaths of a process are proven early, and the run goes on after them.
+fn is_watched(plan: &Plan, process: &ProcessPlan) -> bool {
+    plan.can_prove_death_early(process)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use shm::memory::Region;
+    use system::process::wait_readable;
+
+    fn store(word: &AtomicWords, value: u64) {
+        word[0].store(value, Ordering::Relaxed);
+        futex::wake_all(&word[0]);
+    }
+
+    #[test]
+    fn word_that_changes_wakes_once() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let (word, other) = (Region::heap(1).words(), Region::heap(1).words());
+        store(&word, 7);
+        store(&other, 8);
+        let sleeper = Sleeper::start(theirs);
+        sleeper.watch(word.clone(), 7);
+        sleeper.watch(other.clone(), 8);
+        store(&word, 9);
+        assert_eq!(wait_readable(&[ours.as_fd()], Duration::from_secs(60)).unwrap(), [true]);
+        assert_eq!((&ours).read(&mut [0; 8]).unwrap(), 1);
+        (0..100).for_each(|value| store(&word, value));
+        store(&other, 0);
+        assert_eq!(wait_readable(&[ours.as_fd()], Duration::from_secs(60)).unwrap(), [true]);
+        drop(sleeper);
+        assert_eq!((&ours).read(&mut [0; 8]).unwrap(), 1, "the first word is watched no more");
+    }
+}
