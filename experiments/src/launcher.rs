@@ -52,8 +52,8 @@ pub(super) struct DestroyedLog {
 }
 
 impl DestroyedLog {
-    /// Finds the log of a run that a fault of its plan overwrote, by reading the logs again. `None`:
-    /// the run has no summary for another reason, and the launcher's error tells it.
+    /// Finds the log of a run that a fault of its plan overwrote, by reading the logs again.
+    /// `None`: the run has no summary for another reason, and the launcher's error tells it.
     fn find(folder: &Path, record: &RunRecord, error: &str) -> Option<Self> {
         let can_destroy = |fault: &Fault| {
             fault.kind.is_wild_write() || matches!(fault.kind, FaultKind::Scribble | FaultKind::ForgeHeader)

@@ -105,8 +105,8 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     }
 }
 
-/// Returns the row of a run without a summary: its fault overwrote a log, as `what` says, so nothing
-/// is known of the orders.
+/// Returns the row of a run without a summary: its fault overwrote a log, as `what` says, so
+/// nothing is known of the orders.
 pub fn destroyed_row(case: &ContainCase, strategies: u16, what: &str, folder: &str) -> Containment {
     let victim = case.victim();
     Containment {
