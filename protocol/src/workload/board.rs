@@ -36,7 +36,7 @@ pub struct BoardWork {
     #[serde(default)]
     pub folder: Option<PathBuf>,
     /// Time from one decision tick to the next, in nanoseconds; `None`: there are none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub decide_every_ns: Option<u64>,
 }
 

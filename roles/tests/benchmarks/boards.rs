@@ -149,7 +149,9 @@ fn readers_decide_once_for_each_tick() {
         all.iter().map(|found| (found.number, found.newest, found.has_named)).collect::<Vec<_>>()
     };
     assert_eq!(decided(&reader), [(2, 5, true)], "the newest is one version ahead of the tick's");
-    (0..4).for_each(|_| drop(writer.write(0, 0, &[0; 4])));
+    (0..4).for_each(|_| {
+        writer.write(0, 0, &[0; 4]);
+    });
     assert_eq!(decided(&reader), [(2, 9, false)], "version 4 is overwritten");
 }
 
