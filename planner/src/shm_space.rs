@@ -152,6 +152,7 @@ mod tests {
             scheduled: None,
             duration_ns: 1_000_000_000,
             folder: None,
+            decide_every_ns: None,
         };
         let machine = Machine { shm_total_bytes: MIB, shm_free_bytes: 0, ..fake::container().machine() };
         let plan = |work| Plan::for_benchmark(work, Technique::default(), Isolation::Process, &[None; 5]);

@@ -10,6 +10,7 @@
 //! segment of results.
 
 pub mod board_results;
+pub mod decisions;
 pub mod queue_results;
 
 use crate::link::LinkPlan;
@@ -79,7 +80,8 @@ pub fn queue_link(consumer: u16) -> String {
 impl BoardWork {
     /// Returns the dimensions of the board.
     pub fn shape(&self) -> Result<BoardShape, BoardError> {
-        BoardShape::with_cells(self.cells, self.words)
+        // Decision ticks have a cell of their own, the last one.
+        BoardShape::with_cells(self.cells + usize::from(self.decide_every_ns.is_some()), self.words)
     }
 }
 
@@ -105,6 +107,9 @@ impl Workload {
     pub(crate) fn result_words(&self, role: Role) -> usize {
         match (self, role) {
             (Workload::Queue(work), Role::Consumer(_)) => LATENCIES + work.total_events() as usize,
+            (Workload::Board(work), Role::Reader(_)) if work.decide_every_ns.is_some() => {
+                BOARD_RESULT_WORDS + decisions::WORDS
+            }
             (Workload::Board(_), Role::Writer | Role::Reader(_)) => BOARD_RESULT_WORDS,
             _ => 0,
         }

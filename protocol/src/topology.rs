@@ -301,7 +301,7 @@ fn board_segments(work: &BoardWork) -> Vec<RunSegment> {
     };
     let words = work.shape().map_or(HEADER_WORDS, |shape| shape.segment_words());
     let spec = SegmentSpec {
-        capacity: work.cells as u64,
+        capacity: work.shape().map_or(work.cells, |shape| shape.cells()) as u64,
         slot_words: work.words as u64,
         ..memory(BOARD_SEGMENT, board::KIND, words)
     };

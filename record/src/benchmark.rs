@@ -215,6 +215,7 @@ mod tests {
             scheduled: Some(7),
             duration_ns: 1 << 40,
             folder: Some("/tmp/a b".into()),
+            decide_every_ns: Some(1_000_000),
         };
         [Workload::Queue(queue), Workload::Board(board)].map(|workload| Plan {
             ns_per_tick: 0.1 + 0.2,

@@ -155,6 +155,6 @@ fn attach_board(work: &BoardWork, role: Role, attached: &mut Attached<'_>) -> Re
     Ok(Box::new(move |context| {
         let LoopContext { control, counters, clock, time, .. } = context;
         let histograms = BoardHistograms::new(&results, time, work.duration_ns);
-        BoardAgent { work: &work, time, control, due, counters, histograms }.run(clock, end);
+        BoardAgent { work: &work, time, control, due, counters, histograms, results }.run(clock, end);
     }))
 }

@@ -37,8 +37,9 @@ mod time_unit;
 pub use self::record::{ComparedSettings, Experiment, ExperimentState, Row, Setting};
 pub use axis::{Axis, AxisRecord};
 pub use board::{
-    BoardCase, BoardCurve, BoardDeath, BoardPlan, BoardReader, BoardReading, BoardSlice, BoardThreshold,
-    BoardUsage, BoardWarning, BoardWarnings, BoardWriter, Boards, THRESHOLDS, ThreadLatencies, latency_csv,
+    BoardCase, BoardCurve, BoardDeath, BoardPlan, BoardReader, BoardReading, BoardSkew, BoardSlice,
+    BoardThreshold, BoardUsage, BoardWarning, BoardWarnings, BoardWriter, Boards, THRESHOLDS,
+    ThreadLatencies, latency_csv,
 };
 pub use compare::{Comparison, Comparisons};
 pub use contain::disturb::{

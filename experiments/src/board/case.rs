@@ -71,6 +71,7 @@ pub(super) fn work_of(settings: &CaseSettings, plan: &BoardPlan, is_shared: bool
         scheduled: None,
         duration_ns: plan.duration_ns,
         folder: settings.folder.clone(),
+        decide_every_ns: plan.decide_every_ns,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::case::CaseSettings;
 use super::histogram::record_histogram;
-use super::over_time;
+use super::{over_time, skew};
 use crate::benchmark::{BenchmarkRun, EndResults};
 use analysis::experiment::{
     BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardUsage, BoardWriter, board,
@@ -129,6 +129,7 @@ pub fn case(
         deaths: made.deaths.iter().map(|death| death_of(plan, death)).collect(),
         timeline: over_time::timeline(made, work.duration_ns, ns_per_tick),
         curves: curves.collect(),
+        skew: work.decide_every_ns.map(|_| skew::skew_of(readers, ns_per_tick)),
         warnings: Vec::new(),
         problems: Vec::new(),
     };

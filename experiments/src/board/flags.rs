@@ -22,6 +22,7 @@ use std::time::SystemTime;
 
 const MAX_READERS: u64 = BoardWork::MAX_READERS as u64;
 const MAX_SIZE: u64 = BoardShape::MAX_WORDS as u64 * 8;
+const DECIDE_EVERY_NS: core::ops::RangeInclusive<u64> = 1_000..=1_000_000_000;
 const MAX_DURATION_NS: u64 = 600_000_000_000;
 
 /// Remarks on every case.
@@ -92,6 +93,9 @@ pub struct BoardFlags {
     /// Put the board into a file in this folder, to compare file systems; a list [default: memory]
     #[arg(long, value_name = "DIRS", value_delimiter = ',')]
     pub board_folder: Vec<PathBuf>,
+    /// Publish a decision tick at most this often, and report how far apart the readers decide
+    #[arg(long, value_name = "DUR")]
+    pub decide_every: Option<Nanos>,
     /// Seed of the times at which writes are due
     #[arg(long, value_name = "N", default_value = "1")]
     pub seed: Count,
@@ -132,6 +136,7 @@ impl BoardFlags {
             duration_ns: self.duration.0,
             seed: self.seed.0,
             cores: check_cores(self.cores.as_ref(), machine)?,
+            decide_every_ns: self.decide_every.map(|every| every.0),
         };
         let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let mut record = Experiment {
@@ -180,6 +185,9 @@ impl BoardFlags {
             return usage(format!(
                 "--waiting park with --cells {cells}: a reader sleeps on one cell's version; use --cells 1, or yield"
             ));
+        }
+        if let Some(every) = self.decide_every.filter(|every| !DECIDE_EVERY_NS.contains(&every.0)) {
+            return usage(format!("--decide-every {every}: give 1us to 1s"));
         }
         refuse_keys(&self.isolation)?;
         let folders = self.folders()?;

@@ -13,6 +13,7 @@ mod histogram;
 mod mode;
 mod nodes;
 mod over_time;
+mod skew;
 
 pub use flags::BoardFlags;
 

@@ -31,6 +31,7 @@ fn board(readers: u16) -> Workload {
         scheduled: Some(7),
         duration_ns: 1_000,
         folder: None,
+        decide_every_ns: None,
     })
 }
 

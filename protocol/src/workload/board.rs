@@ -35,6 +35,9 @@ pub struct BoardWork {
     /// The folder whose file system has the board; `None`: a segment in memory, as of any run.
     #[serde(default)]
     pub folder: Option<PathBuf>,
+    /// Time from one decision tick to the next, in nanoseconds; `None`: there are none.
+    #[serde(default)]
+    pub decide_every_ns: Option<u64>,
 }
 
 impl BoardWork {

@@ -1,8 +1,10 @@
 //! The two measured loops of the board benchmark: writer and reader.
 
 pub mod content;
+mod decisions;
 pub mod histograms;
 
+use decisions::{TickReader, TickWriter};
 use histograms::BoardHistograms;
 use protocol::benchmark::board_results::BoardMeasure;
 use protocol::control::{Control, RunState};
@@ -10,7 +12,7 @@ use protocol::counters::AgentSlot;
 use protocol::labels::{ReaderCounter, WriterCounter};
 use protocol::plan::{BoardWork, ReaderWaiting};
 use shm::board::{self, ReadError, Stamp};
-use shm::memory::ReadOnlyWords;
+use shm::memory::{AtomicWords, ReadOnlyWords};
 use shm::sync::{Ordering, spin_hint};
 use std::time::Duration;
 use system::clock::{Clock, ClockSource, Monotonic, Timebase, Tsc};
@@ -24,6 +26,8 @@ pub trait BoardRead {
     fn version(&self, cell: usize) -> u64;
     /// Copies a cell's newest value.
     fn read(&self, cell: usize, into: &mut [u64]) -> Result<Option<Stamp>, ReadError>;
+    /// Copies the value of one version of a cell; `None` before it is written.
+    fn read_version(&self, cell: usize, version: u64, into: &mut [u64]) -> Result<Option<Stamp>, ReadError>;
     /// Sleeps until the version of a cell changes, at most `timeout`.
     fn sleep(&self, cell: usize, version: u64, timeout: Duration);
 }
@@ -36,6 +40,9 @@ impl BoardRead for board::Reader {
     #[inline(always)]
     fn read(&self, cell: usize, into: &mut [u64]) -> Result<Option<Stamp>, ReadError> {
         self.read(cell, into)
+    }
+    fn read_version(&self, cell: usize, version: u64, into: &mut [u64]) -> Result<Option<Stamp>, ReadError> {
+        self.read_version(cell, version, into)
     }
     fn sleep(&self, cell: usize, version: u64, timeout: Duration) {
         self.wait_for_newer(cell, version, board::Wait::Sleep, timeout);
@@ -60,6 +67,8 @@ pub struct BoardAgent<'a> {
     pub due: Option<ReadOnlyWords>,
     pub counters: AgentSlot<'a>,
     pub histograms: BoardHistograms,
+    /// The results of this end; decisions follow the histograms.
+    pub results: AtomicWords,
 }
 
 impl BoardAgent<'_> {
@@ -86,6 +95,7 @@ impl BoardAgent<'_> {
     pub fn write(&self, clock: &impl Clock, board: &mut board::Writer) {
         let BoardWork { cells, words, waiting, duration_ns, .. } = *self.work;
         let mut value = vec![0; words];
+        let mut ticks = TickWriter::new(self.work, self.time);
         let mut number: u64 = (0..cells).map(|cell| board.version(cell)).sum();
         let scheduled = self.due.as_ref().map_or(u64::MAX, |due| due.len() as u64);
         let late_ns = if self.due.is_some() { BoardWork::LATE_NS } else { 0 };
@@ -103,6 +113,9 @@ impl BoardAgent<'_> {
                 break;
             }
             board.write(cell, begin, &value);
+            if let Some(ticks) = &mut ticks {
+                ticks.publish_if_due(board, begin);
+            }
             if waiting == ReaderWaiting::Park {
                 board.wake(cell);
             }
@@ -121,9 +134,13 @@ impl BoardAgent<'_> {
     pub fn read(&self, clock: &impl Clock, board: &impl BoardRead) {
         let mut value = vec![0; self.work.words];
         let mut versions = vec![0; self.work.cells];
+        let mut ticks = TickReader::new(self.work, &self.results);
         loop {
             let is_last = self.control.state() == RunState::Stop;
             let mut found = false;
+            if let Some(ticks) = &mut ticks {
+                ticks.decide(clock, board);
+            }
             for (cell, version) in versions.iter_mut().enumerate() {
                 if board.version(cell) != *version {
                     found |= self.take(clock, board, cell, version, &mut value);

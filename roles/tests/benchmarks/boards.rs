@@ -1,5 +1,6 @@
 use crate::ThreadMemory;
 use protocol::benchmark::board_results::BoardMeasure;
+use protocol::benchmark::decisions::{BoardDecision, MAX_DECISIONS};
 use protocol::benchmark::{BOARD_RESULT_WORDS, BOARD_SLICES};
 use protocol::control::RunState;
 use protocol::counters::AgentCounters;
@@ -68,8 +69,19 @@ fn ran(
     due: Option<&[u64]>,
     work: impl FnOnce(&BoardAgent<'_>, &Moving),
 ) -> Counted {
+    ran_with(None, state, cells, due, work)
+}
+
+/// Runs a loop, with a decision tick at most each so many nanoseconds.
+fn ran_with(
+    decide_every_ns: Option<u64>,
+    state: RunState,
+    cells: usize,
+    due: Option<&[u64]>,
+    work: impl FnOnce(&BoardAgent<'_>, &Moving),
+) -> Counted {
     let (control, thread) = (crate::control(state).control(), ThreadMemory::new());
-    let results = Region::heap(BOARD_RESULT_WORDS).words();
+    let results = Region::heap(BOARD_RESULT_WORDS + 4 * MAX_DECISIONS).words();
     let due = due.map(|times| {
         let words = Region::heap(times.len()).words();
         words.iter().zip(times).for_each(|(word, time)| word.store(*time, Ordering::Relaxed));
@@ -83,6 +95,7 @@ fn ran(
         scheduled: None,
         duration_ns: 1_000,
         folder: None,
+        decide_every_ns,
     };
     let status = thread.status();
     let agent = BoardAgent {
@@ -92,6 +105,7 @@ fn ran(
         due,
         counters: status.slots().next_agent(),
         histograms: BoardHistograms::new(&results, TIME, settings.duration_ns),
+        results: results.clone(),
     };
     work(&agent, &Moving(VirtualClock::default()));
     let [writer, reader] = [Role::Writer, Role::Reader(0)].map(|role| thread.counters(role));
@@ -121,6 +135,24 @@ fn writes_are_made_when_due_and_read_whole() {
     let counts = [ReaderCounter::Read, ReaderCounter::Missed, ReaderCounter::Torn, ReaderCounter::Overtaken];
     assert_eq!(counts.map(|counter| counters.get(counter)), [2, 3, 0, 0], "the newest of each cell");
     assert_eq!(counters.measured(BoardMeasure::Third), 2);
+}
+
+#[test]
+fn readers_decide_once_for_each_tick() {
+    let (mut writer, reader) = board::pair(BoardShape::with_cells(2, 4).unwrap());
+    let due = [0, 10, 20, 300, 310];
+    ran_with(Some(200), RunState::Go, 1, Some(&due), |agent, clock| agent.write(clock, &mut writer));
+    assert_eq!((reader.version(0), reader.version(1)), (5, 2), "one tick for each of two bursts");
+    let decided = |reader: &board::Reader| {
+        let counts = ran_with(Some(200), RunState::Stop, 1, None, |agent, clock| agent.read(clock, reader));
+        let all = BoardDecision::all(&counts.results);
+        all.iter().map(|found| (found.number, found.newest, found.has_named)).collect::<Vec<_>>()
+    };
+    assert_eq!(decided(&reader), [(2, 5, true)], "the newest is one version ahead of the tick's");
+    (0..4).for_each(|_| {
+        writer.write(0, 0, &[0; 4]);
+    });
+    assert_eq!(decided(&reader), [(2, 9, false)], "version 4 is overwritten");
 }
 
 #[test]
@@ -157,6 +189,9 @@ impl BoardRead for Torn {
             content::fill(&mut into[2..], 0);
         }
         Ok(Some(Stamp { version: 3 - self.reads.get(), ticks: 0 }))
+    }
+    fn read_version(&self, _: usize, _: u64, _: &mut [u64]) -> Result<Option<Stamp>, ReadError> {
+        Ok(None)
     }
     fn sleep(&self, _: usize, _: u64, _: Duration) {}
 }

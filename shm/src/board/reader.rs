@@ -27,6 +27,14 @@ pub enum ReadError {
         /// Number of attempts to read.
         tries: u32,
     },
+    /// The version that was asked for is overwritten, or about to be.
+    #[error("version {version} is overwritten: the newest one is {newest}")]
+    Overwritten {
+        /// The version that was asked for.
+        version: u64,
+        /// The newest version.
+        newest: u64,
+    },
     /// The version went backwards: no honest writer does that.
     #[error("the version went backwards, from {seen} to {found}: the writer broke the rules")]
     Backwards {
@@ -98,6 +106,34 @@ impl Reader {
             spin_hint();
         }
         Err(ReadError::Overtaken { tries: TRIES })
+    }
+
+    /// Copies the value of one version of the cell, so that several readers use one version;
+    /// `None` before it is written. A board keeps the newest `slots − 1` versions: the newest
+    /// alone where a value has up to 16 bytes.
+    ///
+    /// # Errors
+    /// [`ReadError::Overwritten`]: `into` holds nothing of use then.
+    ///
+    /// # Panics
+    /// As [`Reader::read`].
+    #[inline]
+    pub fn read_version(
+        &self,
+        cell: usize,
+        version: u64,
+        into: &mut [u64],
+    ) -> Result<Option<Stamp>, ReadError> {
+        // Acquire, within: if this version or a later one is published, its words are there.
+        if version == 0 || self.version(cell) < version {
+            return Ok(None);
+        }
+        let (ticks, newest) = self.copy(cell, version, into, &mut |_| ());
+        if self.is_whole(version, newest) {
+            Ok(Some(Stamp { version, ticks }))
+        } else {
+            Err(ReadError::Overwritten { version, newest })
+        }
     }
 
     /// Tries once to copy the cell's newest value. Wait-free: as many loads as the value has words,

@@ -75,6 +75,9 @@ pub struct BoardPlan {
     pub seed: u64,
     /// The cores that were asked for, the writer's first; `None`: all.
     pub cores: Option<Vec<u32>>,
+    /// Time from one decision tick to the next, in nanoseconds; `None`: there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decide_every_ns: Option<u64>,
 }
 
 /// The axes of a board's benchmark, the slowest one first.
@@ -167,11 +170,29 @@ pub struct BoardCase {
     pub timeline: Vec<BoardSlice>,
     /// Percentile curves, for the page.
     pub curves: Vec<BoardCurve>,
+    /// How far apart readers decided; null without decision ticks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skew: Option<BoardSkew>,
     /// Figures that reached their limits.
     #[serde(default)]
     pub warnings: Vec<BoardWarning>,
     /// Reasons why the case is not valid. Empty: versions add up, no value was torn.
     pub problems: Vec<String>,
+}
+
+/// How far apart the readers of a board decided: what each of them read for one decision tick.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BoardSkew {
+    /// Decision ticks for which every reader read, of the last 4,096.
+    pub decisions: u64,
+    /// Those for which readers that took the newest value had different versions.
+    pub differing: u64,
+    /// The greatest distance between the versions of one decision.
+    pub max_versions: u64,
+    /// Time from the first reader's read to the last one's, over all decisions.
+    pub apart: Distribution,
+    /// Decisions for which a reader could not read the version that the tick names any more.
+    pub overwritten: u64,
 }
 
 /// Counts and latencies of the writer in a run of the board benchmark.

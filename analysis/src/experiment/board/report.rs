@@ -3,7 +3,7 @@
 
 use super::seed_tables::{self, Labelled};
 use super::time_plot;
-use super::{BoardCase, BoardReader, BoardUsage, Boards, KIND};
+use super::{BoardCase, BoardReader, BoardSkew, BoardUsage, Boards, KIND};
 use crate::experiment::time_unit::TimeUnit;
 use crate::experiment::{ALL, ExperimentReport, PAGE, ReportSection, TERMINAL, machine_facts};
 use maud::{Markup, html};
@@ -28,7 +28,8 @@ pub fn report(boards: &Boards) -> ExperimentReport {
     };
     let [writes, reads] = seed_tables::tables(boards, &cases);
     let rows = [writes, reads, second_table(&cases)];
-    let rows = ReportSection::new("rows", "All cases").tables(ALL, rows);
+    let rows =
+        ReportSection::new("rows", "All cases").tables(ALL, rows.into_iter().chain(skew_table(&cases)));
     let interrupted = if boards.interrupted { ", interrupted" } else { "" };
     ExperimentReport {
         terminal_notes: None,
@@ -268,6 +269,34 @@ fn readers(case: &BoardCase, number: usize) -> Option<Grid> {
         0 => grid,
         hidden => grid.note(format!("{hidden} more in experiment.json")),
     })
+}
+
+/// How far apart readers decided; nothing without decision ticks.
+fn skew_table(cases: &[Labelled<'_>]) -> Option<Grid> {
+    let with_ticks: Vec<(&BoardSkew, &String)> =
+        cases.iter().filter_map(|(case, label)| Some((case.skew.as_ref()?, label))).collect();
+    let (first, _) = with_ticks.first()?;
+    let unit = TimeUnit::for_known([first.apart.p50_ns, first.apart.p99_ns, first.apart.max_ns]);
+    let share = |part: u64, skew: &BoardSkew| {
+        percent((skew.decisions > 0).then(|| part as f64 / skew.decisions as f64))
+    };
+    let columns: [Column<'_, (&BoardSkew, &String)>; 8] = [
+        ("load", &|(_, label)| (*label).clone()),
+        ("decisions", &|(skew, _)| short(skew.decisions)),
+        ("differ", &|(skew, _)| share(skew.differing, skew)),
+        ("versions apart", &|(skew, _)| short(skew.max_versions)),
+        ("p50", &|(skew, _)| unit.format_whole(skew.apart.p50_ns)),
+        ("p99", &|(skew, _)| unit.format_whole(skew.apart.p99_ns)),
+        ("max", &|(skew, _)| unit.format_whole(skew.apart.max_ns)),
+        ("named lost", &|(skew, _)| share(skew.overwritten, skew)),
+    ];
+    let title =
+        format!("What readers decided on, tick by tick; from the first read to the last, in {}", unit.name());
+    let grid = Grid::from_rows("skew", title, 1, &columns, &with_ticks);
+    Some(grid.note(
+        "differ: decisions whose readers took the newest value and had different versions, at most so many apart. named lost: those for \
+         which a reader could not read the version that the tick names any more; all others decide on one version",
+    ))
 }
 
 /// What those rows leave out.

@@ -1,0 +1,72 @@
+//! Decision ticks on a board: the writer publishes them, and each reader reads for each.
+
+use super::BoardRead;
+use protocol::benchmark::decisions::BoardDecision;
+use protocol::plan::BoardWork;
+use shm::board::Writer;
+use shm::memory::AtomicWords;
+use system::clock::{Clock, Timebase};
+
+/// The cell whose versions the ticks name.
+const DECIDED_CELL: usize = 0;
+
+/// The writer's end of the decision ticks of a board.
+pub(super) struct TickWriter {
+    cell: usize,
+    every_ticks: u64,
+    next: u64,
+    value: Vec<u64>,
+}
+
+impl TickWriter {
+    /// Creates the writer's end; `None` for a board without decision ticks.
+    pub fn new(work: &BoardWork, time: Timebase) -> Option<Self> {
+        let every_ticks = time.ticks(work.decide_every_ns?).max(1);
+        Some(Self { cell: work.cells, every_ticks, next: time.start_ticks, value: vec![0; work.words] })
+    }
+
+    /// Publishes a tick at the time `now`, if one is due. Called after a write.
+    pub fn publish_if_due(&mut self, board: &mut Writer, now: u64) {
+        if now >= self.next {
+            self.value[0] = board.version(DECIDED_CELL);
+            board.write(self.cell, now, &self.value);
+            self.next = now + self.every_ticks;
+        }
+    }
+}
+
+/// A reader's end of the decision ticks of a board.
+pub(super) struct TickReader<'a> {
+    cell: usize,
+    seen: u64,
+    value: Vec<u64>,
+    results: &'a AtomicWords,
+}
+
+impl<'a> TickReader<'a> {
+    /// Creates a reader's end, which stores its decisions in its results; `None` for a board
+    /// without decision ticks.
+    pub fn new(work: &BoardWork, results: &'a AtomicWords) -> Option<Self> {
+        work.decide_every_ns?;
+        Some(Self { cell: work.cells, seen: 0, value: vec![0; work.words], results })
+    }
+
+    /// Reads for the newest tick, if that is new: the newest value, and the version that the tick
+    /// names.
+    pub fn decide(&mut self, clock: &impl Clock, board: &impl BoardRead) {
+        if board.version(self.cell) == self.seen {
+            return;
+        }
+        let Ok(Some(tick)) = board.read(self.cell, &mut self.value) else { return };
+        self.seen = tick.version;
+        let named = self.value[0];
+        let Ok(Some(newest)) = board.read(DECIDED_CELL, &mut self.value) else { return };
+        let at = clock.now();
+        let has_named = matches!(
+            board.read_version(DECIDED_CELL, named, &mut self.value),
+            Ok(Some(found)) if found.version == named
+        );
+        let decision = BoardDecision { number: tick.version, newest: newest.version, at, has_named };
+        decision.store(self.results);
+    }
+}
