@@ -9,6 +9,7 @@ pub mod strategies;
 pub mod strategy_costs;
 pub mod tables;
 mod text;
+mod text_writer;
 mod trading;
 mod venues;
 pub use record::numbers as units;
