@@ -31,12 +31,17 @@ pub fn show(summary: &Summary, length: ReportLength) -> Result<()> {
     Ok(out.write_all(text.as_bytes())?)
 }
 
-/// Merges a run's logs again and prints its report, or writes its HTML page.
+/// Merges a run's logs again and prints its complete report, or writes its HTML page. The report of
+/// an experiment is made from its saved runs.
 pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
     let folder = catalog::folder_of(&flags.run)?;
     check_has_results(&folder)?;
     if let Some(file) = &flags.html {
         return report_html(&folder, file.as_deref());
+    }
+    if ExperimentHead::is_in(&folder) {
+        experiments::report(&folder, flags.json)?;
+        return Ok(ExitCode::SUCCESS);
     }
     saved_results::check_is_run_folder(&folder)?;
     let record = read_record(&folder)?;

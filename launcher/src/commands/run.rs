@@ -74,7 +74,7 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
         runs.push(finished.folder);
     }
     if let Some(baseline) = baseline.filter(|_| code == ExitCode::SUCCESS) {
-        experiments::against(&baseline, &runs, *fail_if_slower, *quiet)?;
+        experiments::against(&baseline, &runs, *fail_if_slower, *quiet, flags.common.report)?;
     }
     if let Some(list) = list {
         writeln!(screen::stdout(), "{:#}", serde_json::Value::from(list))?;

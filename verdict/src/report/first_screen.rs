@@ -9,7 +9,7 @@ use protocol::flow::Stage;
 use record::units::human_bytes;
 
 /// Width of the first column of both tables.
-const NAME_WIDTH: usize = 33;
+const NAME_WIDTH: usize = 41;
 /// Width of a column of durations.
 const TIME_WIDTH: usize = 11;
 /// Length of the bar of a stage that takes all of the time.
@@ -70,7 +70,9 @@ fn total_times(page: &mut TextReport, summary: &Summary) {
     page.line(&format!("{:NAME_WIDTH$}{heads}", ""), None);
     page.line(&percentiles(name, &summary.distribution(headline)), Some(STRONG));
     if let Some(free) = summary.stall_free.as_ref().filter(|free| free.rt_venue.p50_ns.is_some()) {
-        let name = format!("· stall-free, {} of the orders", percent(Some(1.0 - free.excluded_share)));
+        let share = percent(Some(1.0 - free.excluded_share));
+        let from = if headline == Measure::RtVenueFromDue { "from send, " } else { "" };
+        let name = format!("· stall-free, {from}{share} of the orders");
         page.line(&percentiles(&name, &free.rt_venue), None);
     }
     for level in summary.levels.iter().take(MAX_LEVELS) {

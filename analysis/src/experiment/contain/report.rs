@@ -1,12 +1,13 @@
 //! The report of a containment table: each fault's outcome by level, and the effect on survivors.
 
+use super::brief;
 use super::charts::{self, levels, quoted_bytes};
 use super::{
     Contained, Containment, Containments, MIN_WAIT_NS, RoleContainment, VenueContainment, WAIT_FACTOR,
 };
 use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::report_frame;
-use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
+use crate::experiment::{ALL, BriefReport, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
 use crate::grouping::distinct;
 use protocol::plan::Journaling;
 use record::numbers::{counted, duration, duration_or_dash as time, short};
@@ -51,10 +52,21 @@ pub fn report(all: &Containments, folder: &Path, record: &ExperimentRuns) -> Exp
         heading: "What isolation buys: containment".into(),
         subject: format!("{} tried, on {}", counted(tried as u64, "fault"), all.machine),
         answer: answer(all),
+        brief: Some(BriefReport { answer: brief::sentence(all), table: Some(first_table(all)) }),
         conditions: all.conditions.clone(),
         notes: all.notes.clone(),
         sections,
         ..report_frame(record)
+    }
+}
+
+/// Returns the table of the first screen: of the strategies' faults, else of the venues' or the
+/// roles'.
+fn first_table(all: &Containments) -> Grid {
+    match (all.rows.as_slice(), all.venues.as_slice()) {
+        ([_, ..], _) => totals(all),
+        ([], [_, ..]) => venue_table(all),
+        ([], []) => role_table(all),
     }
 }
 
