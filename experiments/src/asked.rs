@@ -1,7 +1,8 @@
 //! What the launcher asks of the results of experiments.
 
-use crate::cli::{AgainstFlags, LinesFlags, PageFlags, PictureFlags, command};
+use crate::cli::{AgainstFlags, LinesFlags, PageFlags, PictureFlags, ReportFlags, command};
 use crate::compare;
+use crate::publish::{Printed, print};
 use ::record::document::Document;
 use ::record::experiment::ExperimentLine;
 use ::record::screen::stdout;
@@ -19,11 +20,18 @@ pub(crate) fn against(flags: &AgainstFlags) -> Result<ExitCode> {
     let found = compare::against(&flags.baseline, &runs)?;
     if !flags.quiet {
         writeln!(stdout())?;
-        compare::show(&found, false)?;
+        compare::show(&found, Printed::Report(flags.report))?;
     }
     if let Some(gate) = flags.fail_if_slower {
         compare::pass(gate, &found)?;
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the complete report of an experiment, or its answer as JSON.
+pub(crate) fn report(flags: &ReportFlags) -> Result<ExitCode> {
+    let answer = Experiment::read(&flags.folder)?.answer(&flags.folder)?;
+    print(&answer, Printed::full(flags.json))?;
     Ok(ExitCode::SUCCESS)
 }
 

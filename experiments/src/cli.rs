@@ -13,7 +13,7 @@ use crate::survey::SurveyFlags;
 use crate::sweep::SweepFlags;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use planner::command_line;
-use planner::config::Slower;
+use planner::config::{ReportLength, Slower};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -111,6 +111,9 @@ pub enum Command {
     /// Compare runs with a baseline: launcher run --baseline
     #[command(hide = true)]
     Against(AgainstFlags),
+    /// Print the complete report of an experiment: launcher report
+    #[command(hide = true)]
+    Report(ReportFlags),
     /// Write the page of an experiment: launcher report and open
     #[command(hide = true)]
     Page(PageFlags),
@@ -138,6 +141,19 @@ pub struct AgainstFlags {
     /// Print no table
     #[arg(long)]
     pub quiet: bool,
+    /// Print the answer with one table, or every table
+    #[arg(long, value_enum, default_value_t)]
+    pub report: ReportLength,
+}
+
+/// The flags of `report`.
+#[derive(Args, Clone, Debug, PartialEq, Eq)]
+pub struct ReportFlags {
+    /// The folder of the experiment
+    pub folder: PathBuf,
+    /// Print the answer as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The flags of `page`.

@@ -7,7 +7,7 @@
 use analysis::experiment::Axis;
 use clap::builder::StringValueParser;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use planner::config::{Settings, UsageError};
+use planner::config::{ReportLength, Settings, UsageError};
 use record::units::Count;
 use std::path::PathBuf;
 
@@ -19,6 +19,9 @@ pub struct ResumeFlags {
     /// Print JSON on stdout instead of tables
     #[arg(long)]
     pub json: bool,
+    /// Print the answer on one screen, or every table and note
+    #[arg(long, value_enum, value_name = "LENGTH", default_value_t)]
+    pub report: ReportLength,
     /// Exit with code 0 even if a fault never fired
     #[arg(long)]
     pub allow_unfired: bool,

@@ -24,7 +24,7 @@ use anyhow::{Context, Error, Result};
 use catalog::RUNS;
 use clap::Args;
 use indicatif::ProgressBar;
-use planner::config::Common;
+use planner::config::{Common, ReportLength};
 use planner::host::signals::{self, Signals};
 use planner::result_folder::create_result_folder;
 use protocol::plan::Isolation;
@@ -58,6 +58,9 @@ pub struct LadderFlags {
     /// Print JSON on stdout instead of tables
     #[arg(long)]
     json: bool,
+    /// Print the answer on one screen, or every table and note
+    #[arg(long, value_enum, value_name = "LENGTH", default_value_t)]
+    report: ReportLength,
 }
 
 /// Returns the time from the beginning of a ladder until a part ends.
@@ -136,7 +139,7 @@ pub fn run(flags: &LadderFlags, find: impl FnOnce() -> MachineFindings) -> Resul
         record.state = ExperimentState::Complete;
     }
     record.save(&folder)?;
-    finish(&record, &folder, flags.json, is_interrupted)
+    finish(&record, &folder, flags, is_interrupted)
 }
 
 fn measure(
@@ -161,13 +164,13 @@ fn measure(
 }
 
 /// Saves the card and prints the answer.
-fn finish(record: &Experiment, folder: &Path, is_json: bool, is_interrupted: bool) -> Result<ExitCode> {
+fn finish(record: &Experiment, folder: &Path, flags: &LadderFlags, is_interrupted: bool) -> Result<ExitCode> {
     let ladder = Ladder::read(record, folder).map_err(Error::msg)?;
     write_atomically(&folder.join(CARD), svg_card(&ladder).as_bytes())?;
-    let common = Common { json: is_json, ..Common::default() };
+    let common = Common { json: flags.json, report: flags.report, ..Common::default() };
     let ended = if is_interrupted { MeasureEnd::Interrupted } else { MeasureEnd::Complete };
     let code = publish(record, folder, &record.answer(folder)?, &common, ended)?;
-    if !is_json {
+    if !flags.json {
         writeln!(stdout(), "For an issue: {}\nCard: {}", ladder.line(), folder.join(CARD).display())?;
     }
     Ok(code)

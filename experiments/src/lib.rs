@@ -51,6 +51,7 @@ use busy::Load;
 use caller::Caller;
 use clap::Args;
 use cli::{Cli, Command};
+use flags::ResumeFlags;
 use lab::LabFlags;
 use launch::measure_missing;
 use launcher::LaunchedRun;
@@ -100,6 +101,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Predict(flags) => predict::run(flags),
         Command::Board(flags) => board::run(flags, doctor::unfit_here),
         Command::Against(flags) => asked::against(flags),
+        Command::Report(flags) => asked::report(flags),
         Command::Page(flags) => asked::page(flags),
         Command::Picture(flags) => asked::picture(flags),
         Command::Lines(flags) => asked::lines(flags),
@@ -109,7 +111,7 @@ fn run(command: &Command) -> Result<ExitCode> {
 
 /// Goes on with the experiment of a folder, with the settings that it began with. `unfit` returns
 /// why the machine is unfit for latency figures just now.
-fn resume(flags: &flags::ResumeFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<ExitCode> {
+fn resume(flags: &ResumeFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<ExitCode> {
     let folder = catalog::folder_of(&flags.folder)?;
     record::check_is_experiment(&folder)?;
     if Experiment::read(&folder)?.kind.entry().rows == RowKind::QueueRun {
@@ -117,7 +119,8 @@ fn resume(flags: &flags::ResumeFlags, unfit: impl FnOnce() -> Vec<String>) -> Re
         return lab::run(&flags, unfit);
     }
     let record = record::resume(&folder, &planner::host::machine())?;
-    let common = Common { json: flags.json, allow_unfired: flags.allow_unfired, ..Common::default() };
+    let ResumeFlags { json, report, allow_unfired, .. } = *flags;
+    let common = Common { json, report, allow_unfired, ..Common::default() };
     measure_and_publish(record, &folder, &common)
 }
 

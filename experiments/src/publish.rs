@@ -5,7 +5,7 @@ use ::record::screen::complain;
 use analysis::experiment::{Answer, Experiment, ExperimentRuns, RunEntry, rows_csv};
 use anyhow::Result;
 use planner::command_line::{report_unfired, worse};
-use planner::config::Common;
+use planner::config::{Common, ReportLength};
 use record::document::write_atomically;
 use std::io::Write;
 use std::path::Path;
@@ -22,19 +22,50 @@ pub fn save(answer: &Answer, experiment: &Experiment, folder: &Path) -> Result<(
     )?)
 }
 
-/// Prints an answer for people, or for programs.
-pub fn print(answer: &Answer, json: bool) -> Result<()> {
-    let mut out = ::record::screen::stdout();
-    let text = if json { Vec::new() } else { answer.report.terminal(out.has_colors()).into_bytes() };
-    Ok(out.write_all(if json { &answer.json } else { &text })?)
+/// The form in which an answer is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Printed {
+    /// For programs.
+    Json,
+    /// For people.
+    Report(ReportLength),
 }
 
-/// Saves the answer of an experiment, prints it, and prints the folder.
-pub fn save_and_print(answer: &Answer, experiment: &Experiment, folder: &Path, json: bool) -> Result<()> {
+impl Printed {
+    /// Returns JSON if `json`, else a report with every table.
+    pub const fn full(json: bool) -> Self {
+        if json { Self::Json } else { Self::Report(ReportLength::Full) }
+    }
+
+    /// Returns the form that the flags of a command ask for.
+    pub const fn from_flags(common: &Common) -> Self {
+        if common.json { Self::Json } else { Self::Report(common.report) }
+    }
+}
+
+/// Prints an answer for people, or for programs.
+pub fn print(answer: &Answer, form: Printed) -> Result<()> {
+    let mut out = ::record::screen::stdout();
+    let text = match form {
+        Printed::Json => return Ok(out.write_all(&answer.json)?),
+        Printed::Report(ReportLength::Short) => answer.report.first_screen(out.has_colors()),
+        Printed::Report(ReportLength::Full) => answer.report.terminal(out.has_colors()),
+    };
+    Ok(out.write_all(text.as_bytes())?)
+}
+
+/// Saves the answer of an experiment, prints it, prints the folder, and after a short report the
+/// commands that show more.
+pub fn save_and_print(answer: &Answer, experiment: &Experiment, folder: &Path, form: Printed) -> Result<()> {
     save(answer, experiment, folder)?;
-    print(answer, json)?;
-    if !json {
-        writeln!(::record::screen::stdout(), "Saved in {}", folder.display())?;
+    print(answer, form)?;
+    let (folder, program) = (folder.display(), ::record::screen::program());
+    let mut out = ::record::screen::stdout();
+    if form != Printed::Json {
+        writeln!(out, "Saved in {folder}")?;
+    }
+    if form == Printed::Report(ReportLength::Short) && answer.report.brief.is_some() {
+        writeln!(out, "next: {program} open {folder}\nfull: {program} report {folder}")?;
     }
     Ok(())
 }
@@ -47,7 +78,7 @@ pub fn publish(
     common: &Common,
     ended: MeasureEnd,
 ) -> Result<ExitCode> {
-    save_and_print(shown, record, folder, common.json)?;
+    save_and_print(shown, record, folder, Printed::from_flags(common))?;
     let runs = ExperimentRuns::new(record);
     let (kind, program) = (record.kind, ::record::screen::program());
     let (made, planned) = (record.made().count(), record.rows.len());

@@ -5,6 +5,7 @@
 //! Clap reports what it cannot parse and exits with 2; a `UsageError`
 //! from anything later does the same.
 
+mod help;
 mod run_help;
 mod suggestion;
 
@@ -44,9 +45,9 @@ impl Cli {
     /// # Errors
     /// The command line is not valid, or requests help.
     pub fn read_from(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let mut command = command();
-        let matches =
-            command.try_get_matches_from_mut(command_line::join_negative_values(help_as_flag(words)));
+        let words = command_line::join_negative_values(help_as_flag(words));
+        let (mut command, words) = help::with_first_help(command(), words);
+        let matches = command.try_get_matches_from_mut(words);
         Self::from_arg_matches(&matches.map_err(|error| with_suggestion(error, &command))?)
     }
 }
@@ -88,7 +89,7 @@ pub enum Command {
     /// Print the stamp records of a run or of one log
     #[command(after_help = INSPECT_EXAMPLES)]
     Inspect(InspectFlags),
-    /// Merge a run's logs again and print its report
+    /// Print the complete report of a run, whose logs are merged again, or of an experiment
     Report(ReportFlags),
     /// Open the HTML report, generating it if missing, and print its path
     Open(OpenFlags),
@@ -452,7 +453,7 @@ pub struct InspectFlags {
 /// The command-line flags of `launcher report`.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct ReportFlags {
-    /// Name the run's folder; with --html also that of a sweep or a bill
+    /// Name the folder of a run or an experiment
     pub run: PathBuf,
     /// Print the summary as JSON
     #[arg(long, conflicts_with = "html")]

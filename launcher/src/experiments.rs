@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use planner::command_line::definition::CommandDefinition;
 use planner::config::components::OwnComponents;
-use planner::config::{Slower, Undecided, UsageError, program};
+use planner::config::{ReportLength, Slower, Undecided, UsageError, program};
 use record::experiment::ExperimentLine;
 use record::screen;
 use std::convert::Infallible;
@@ -37,6 +37,14 @@ pub fn lines(folders: &[String]) -> Vec<ExperimentLine> {
     lines.and_then(|lines| Ok(serde_json::from_slice(&lines)?)).unwrap_or_default()
 }
 
+/// Prints the complete report of an experiment, or its answer as JSON.
+pub fn report(folder: &Path, json: bool) -> Result<()> {
+    let report = ask(|command| {
+        command.arg("report").args(json.then_some("--json")).arg("--").arg(folder).stdout(Stdio::inherit())
+    });
+    report.map(drop)
+}
+
 /// Writes the page of an experiment.
 pub fn write_page(folder: &Path, file: &Path) -> Result<()> {
     ask(|command| command.arg("page").arg("--").arg(folder).arg(file)).map(drop)
@@ -53,9 +61,17 @@ pub fn check() -> Result<()> {
 }
 
 /// Compares runs with those of a folder, prints the table and lets a gate decide.
-pub fn against(baseline: &Path, runs: &[PathBuf], gate: Option<Slower>, quiet: bool) -> Result<()> {
+pub fn against(
+    baseline: &Path,
+    runs: &[PathBuf],
+    gate: Option<Slower>,
+    quiet: bool,
+    report: ReportLength,
+) -> Result<()> {
+    let report = if report == ReportLength::Full { "full" } else { "short" };
     let table = ask(|command| {
         command.arg("against").args(gate.map(|gate| format!("--fail-if-slower={gate}")));
+        command.args(["--report", report]);
         command.args(quiet.then_some("--quiet")).arg("--").arg(baseline).args(runs).stdout(Stdio::inherit())
     });
     table.map(drop)

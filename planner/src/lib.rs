@@ -30,7 +30,7 @@ pub use layout::{OrderCounts, RunIdentity, layout, preview};
 pub use resolve::resolve;
 pub use resolved::{Input, Resolved};
 pub use shm_space::{allow_descriptors, bytes_needed, check_shm_space, descriptors_needed};
-pub use show::show;
+pub use show::{show, show_brief};
 pub use show::{table, trimmed};
 
 use crate::host::Machine;

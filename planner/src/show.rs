@@ -69,6 +69,30 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
     [facts, threads, notes].iter().map(trimmed).collect::<Vec<_>>().join("\n")
 }
 
+/// Formats the plan in a few lines: what runs, its load, and the warnings.
+pub fn show_brief(plan: &Plan, resolved: &Resolved, warnings: &[String]) -> String {
+    let level = format!("isolation {}", plan.isolation);
+    let [strategies, venues] = [(plan.trading().strategies, "strategy"), (plan.trading().venues, "venue")]
+        .map(|(number, noun)| counted(number.into(), noun));
+    let technique = plan.technique.to_string();
+    let mut lines = table();
+    lines.add_row([[technique, level, strategies, venues, brief_load(plan, resolved)].join(" · ")]);
+    for warning in warnings {
+        lines.add_row([format!("WARNING: not fit for latency figures: {warning}.")]);
+    }
+    trimmed(&lines)
+}
+
+/// Returns the number of orders and their rate.
+fn brief_load(plan: &Plan, resolved: &Resolved) -> String {
+    let orders = counted(plan.trading().total_orders(), "order");
+    match &resolved.input {
+        Input::Drawn { arrivals: Arrivals::Stress, .. } | Input::Recorded { span_ns: None, .. } => orders,
+        Input::Drawn { window_ns, .. } => format!("{orders} in {}", Nanos(*window_ns)),
+        Input::Recorded { span_ns: Some(span), .. } => format!("{orders} in {}", duration(*span)),
+    }
+}
+
 /// Creates an empty table without lines that wraps its last column.
 pub fn table() -> Table {
     let mut table = Table::new();

@@ -77,8 +77,17 @@ impl Fitness {
 
     /// Returns the verdict on the latencies with its first two reasons, on one line.
     pub fn sentence(&self) -> String {
-        let shown = self.reasons.iter().take(2).map(String::as_str).collect::<Vec<_>>().join("; ");
-        let more = match self.reasons.len().saturating_sub(2) {
+        self.with_reasons(2)
+    }
+
+    /// Returns the verdict on the latencies with its first reason, on one line.
+    pub fn brief(&self) -> String {
+        self.with_reasons(1)
+    }
+
+    fn with_reasons(&self, max: usize) -> String {
+        let shown = self.reasons.iter().take(max).map(String::as_str).collect::<Vec<_>>().join("; ");
+        let more = match self.reasons.len().saturating_sub(max) {
             0 => String::new(),
             more => format!(" (and {})", counted(more as u64, "more reason")),
         };

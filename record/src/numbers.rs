@@ -17,6 +17,24 @@ pub fn duration_or_dash(ns: Option<u64>) -> String {
     ns.map_or_else(|| "–".into(), duration)
 }
 
+/// The units of time with their length in nanoseconds, shortest first.
+const TIME_UNITS: [(&str, f64); 4] = [("ns", 1.0), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+/// A unit is too short for a row of durations if the longest has this many of it.
+const TOO_MANY: f64 = 10_000.0;
+/// A unit is too long for a row of durations if the shortest has less than this of it.
+const TOO_FEW: f64 = 0.05;
+
+/// Formats the durations of one row in one unit: `0.42 µs`, `13,300 µs`. A dash for an unknown one.
+pub fn in_one_unit<const N: usize>(durations: [Option<u64>; N]) -> [String; N] {
+    let known = || durations.iter().flatten().filter(|ns| **ns > 0).map(|ns| *ns as f64);
+    let max = known().fold(0.0, f64::max);
+    let min = known().fold(max, f64::min);
+    let fits = |size: f64| min >= size || max >= TOO_MANY * size / 1e3 && min >= TOO_FEW * size;
+    let (name, size) = *TIME_UNITS.iter().rev().find(|(_, size)| fits(*size)).unwrap_or(&TIME_UNITS[0]);
+    let number = |ns: u64| if size > 1.0 { plain(ns as f64 / size) } else { count(ns) };
+    durations.map(|ns| ns.map_or_else(|| "–".into(), |ns| format!("{} {name}", number(ns))))
+}
+
 /// Formats a difference of durations with its sign: `+12 ns`, `−1,234 µs`.
 pub fn signed(ns: f64) -> String {
     let sign = if ns < 0.0 { "−" } else { "+" };
@@ -125,6 +143,19 @@ mod tests {
         }
         assert_eq!(duration(u64::MAX), "213,504 d");
         assert_eq!(duration_or_dash(None), "–");
+    }
+
+    #[test]
+    fn durations_of_a_row_share_their_unit() {
+        let row = |low: u64, high: u64| in_one_unit([Some(low), Some(high)]);
+        assert_eq!(row(265, 1_200), ["265 ns", "1,200 ns"]);
+        assert_eq!(row(421, 13_300_000), ["0.42 µs", "13,300 µs"]);
+        assert_eq!(row(1_392, 11_500_000), ["1.39 µs", "11,500 µs"]);
+        assert_eq!(row(7_221_000, 36_900_000), ["7.22 ms", "36.9 ms"]);
+        assert_eq!(row(60_000, 700_000_000), ["0.06 ms", "700 ms"]);
+        assert_eq!(row(0, 0), ["0 ns", "0 ns"]);
+        assert_eq!(in_one_unit([None, Some(2_000_000_000)]), ["–", "2.00 s"]);
+        assert_eq!(in_one_unit([None]), ["–"]);
     }
 
     #[test]

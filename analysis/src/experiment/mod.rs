@@ -62,7 +62,7 @@ pub use lab::{
 pub use order::{ordered_rows, turns};
 pub use picture::ComparedPoint;
 pub use predict::{Asked, MeasuredCell, PredictPart, Prediction};
-pub use report::{ALL, ExperimentReport};
+pub use report::{ALL, BriefReport, ExperimentReport};
 pub(crate) use report::{FILES, PAGE, ReportSection, SectionPart, TERMINAL, with_figures};
 pub use rows_csv::rows_csv;
 pub use runs::{ExperimentRuns, Point, RunEntry, too_few_repeats};

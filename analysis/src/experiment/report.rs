@@ -26,6 +26,8 @@ pub struct ExperimentReport {
     pub origin: String,
     /// The result in one sentence: last on the terminal, first on the page.
     pub answer: String,
+    /// What the first screen shows; `None` for an experiment that has all of its report there.
+    pub brief: Option<BriefReport>,
     /// Whether its figures may be quoted, and why not.
     pub fitness: Fitness,
     /// Counts for programs that read the page: attributes of its verdict, `data-planned="12"`.
@@ -40,6 +42,15 @@ pub struct ExperimentReport {
     pub terminal_notes: Option<Vec<String>>,
     /// Tables and charts, in order. The first chart belongs into the first section.
     pub(crate) sections: Vec<ReportSection>,
+}
+
+/// What the first screen of an experiment shows in front of its fitness.
+#[derive(Clone, Debug, Default)]
+pub struct BriefReport {
+    /// The result in one sentence; empty for the report's answer.
+    pub answer: String,
+    /// The table; `None` for the first one of the report.
+    pub table: Option<Grid>,
 }
 
 /// A section of an experiment's page, with tables, charts and texts.
@@ -115,6 +126,18 @@ impl ExperimentReport {
         blocks.push(self.ending().iter().map(|line| wrap_indented(line, "  ") + "\n").collect());
         blocks.retain(|block| !block.is_empty());
         blocks.join("\n")
+    }
+
+    /// Formats the first screen: the answer, one table without its notes, and whether the figures
+    /// may be quoted. An experiment without one has all of its report there.
+    pub fn first_screen(&self, color: bool) -> String {
+        let Some(brief) = &self.brief else { return self.terminal(color) };
+        let answer = if brief.answer.is_empty() { &self.answer } else { &brief.answer };
+        let first = || self.tables(TERMINAL).find_map(with_figures);
+        let table = brief.table.as_ref().and_then(with_figures).or_else(first);
+        let table = table.map(|grid| Grid { notes: Vec::new(), ..grid }.terminal(color));
+        let [answer, fitness] = [answer, &self.fitness.brief()].map(|line| wrap_indented(line, "  ") + "\n");
+        [Some(answer), table, Some(fitness)].into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 
     /// Returns conditions and notes.
@@ -194,6 +217,15 @@ mod tests {
             sections: vec![ReportSection::new("s", "S").tables(ALL, [grid(&[["a", "2", "1"]])])],
             ..ExperimentReport::default()
         };
+        assert_eq!(report.first_screen(false), report.terminal(false), "it has no first screen");
+        let screen = |brief| ExperimentReport { brief: Some(brief), ..report.clone() }.first_screen(false);
+        let text = screen(BriefReport::default());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines[0], lines[1]), ("B is faster", ""));
+        assert_eq!(lines.last(), Some(&"not fit for latency claims: a single core"));
+        assert!(text.contains("a title") && !text.contains("a note"), "{text}");
+        let text = screen(BriefReport { answer: "B".into(), table: Some(grid(&[["b", "8", "9"]])) });
+        assert!(text.starts_with("B\n") && text.contains('8') && !text.contains('2'), "{text}");
         let text = report.terminal(false);
         let last: Vec<&str> = text.lines().rev().take(5).collect();
         assert_eq!(last[..2], ["not fit for latency claims: a single core", "B is faster"]);

@@ -12,7 +12,7 @@ use super::dry_run::dry_run;
 use super::flags::SweepRequest;
 use super::measure::MeasureEnd;
 use super::points::{Candidate, lay_out_sides};
-use super::publish::{print, publish};
+use super::publish::{Printed, print, publish};
 use super::record::{new_record, read};
 use super::{ExperimentFlags, measure_experiment, usage};
 use analysis::experiment::{
@@ -97,7 +97,7 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
         }
         ([one], Some(a), Some(b)) => {
             let found = within(one, a, b)?;
-            show(&found, json)?;
+            show(&found, Printed::from_flags(&flags.run.common))?;
             found
         }
         ([left, right], a, b) => {
@@ -108,7 +108,7 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
             let named: Vec<&SideSelector> = a.iter().chain(b).collect();
             let found =
                 compare_settings(&chosen(left, a)?, &chosen(right, b)?, &named, &Endpoint::default())?;
-            show(&found, json)?;
+            show(&found, Printed::from_flags(&flags.run.common))?;
             found
         }
         _ => return usage("give two folders, or both --a and --b: launcher compare --help shows how"),
@@ -119,8 +119,8 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     Ok(code)
 }
 
-pub fn show(comparisons: &Comparisons, json: bool) -> Result<()> {
-    print(&Answer { report: compare::report(comparisons), json: comparisons.json()? }, json)
+pub fn show(comparisons: &Comparisons, form: Printed) -> Result<()> {
+    print(&Answer { report: compare::report(comparisons), json: comparisons.json()? }, form)
 }
 
 fn sides(flags: &CompareFlags) -> Result<(Option<SideSelector>, Option<SideSelector>)> {

@@ -13,7 +13,7 @@ pub use flags::LabFlags;
 
 use super::measure::{MeasureEnd, measure_rows, missing_rows};
 use super::progress::SweepProgress;
-use super::publish::{exit_code, save_and_print};
+use super::publish::{Printed, exit_code, save_and_print};
 use crate::benchmark;
 use ::record::document::Document;
 use ::record::screen::program;
@@ -112,7 +112,7 @@ fn announce(record: &Experiment, plan: &LabPlan, missing: Vec<usize>, quiet: boo
 }
 
 fn finish(record: &Experiment, folder: &Path, json: bool, ended: MeasureEnd) -> Result<ExitCode> {
-    save_and_print(&record.answer(folder)?, record, folder, json)?;
+    save_and_print(&record.answer(folder)?, record, folder, Printed::full(json))?;
     let interrupted = format!("{} resume {} goes on", program(), folder.display());
     let lab = Lab::from_experiment(record).map_err(Error::msg)?;
     let runs = lab.cells.iter().flat_map(|cell| cell.made.iter().map(move |run| (cell, run)));

@@ -23,7 +23,7 @@ use analysis::experiment::search::MAX_RATE_PER_S;
 use analysis::experiment::{Asked, Experiment, Figures, Kind};
 use anyhow::Result;
 use clap::Args;
-use planner::config::{Common, Settings, UsageError};
+use planner::config::{Common, ReportLength, Settings, UsageError};
 use planner::host::Machine;
 use protocol::plan::{Idle, Isolation, IsolationLevel};
 use std::io::Write;
@@ -74,6 +74,9 @@ pub struct PredictFlags {
     /// Print JSON on stdout instead of tables
     #[arg(long)]
     json: bool,
+    /// Print the answer on one screen, or every table and note
+    #[arg(long, value_enum, value_name = "LENGTH", default_value_t)]
+    report: ReportLength,
     /// Continue if the kernel lacks a sandbox feature
     #[arg(long)]
     allow_weaker_sandbox: bool,
@@ -97,7 +100,7 @@ fn read_level(text: &str) -> Result<IsolationLevel, String> {
 
 /// Predicts what was asked and measures it, or measures a grid.
 pub fn run(flags: &PredictFlags) -> Result<ExitCode> {
-    let common = Common { json: flags.json, ..Common::default() };
+    let common = Common { json: flags.json, report: flags.report, ..Common::default() };
     if flags.dry_run {
         let code = dry_run(&flags.plan(planner::host::machine())?)?;
         let later = if flags.grid { "its cells" } else { "what was asked" };

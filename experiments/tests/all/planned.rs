@@ -51,7 +51,7 @@ fn planned_sweep_on_two_hosts_compares_within_each() {
     }
     assert!(!folder.join("making").exists());
     let path = folder.display();
-    let compare = output(&format!("compare {path} --a isolation=thread --b isolation=process"));
+    let compare = output(&format!("compare {path} --a isolation=thread --b isolation=process --report full"));
     // Which pairs are left on a busy machine, whose cores move, nobody knows: how hosts are
     // compared, tests of made-up runs show.
     let names_both =

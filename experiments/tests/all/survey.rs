@@ -65,7 +65,9 @@ fn survey_has_a_page() {
     let page = output(&format!("open {name}")).succeeds();
     let page = std::fs::read_to_string(page.trim()).unwrap();
     assert!(page.contains("<svg") && page.contains("What doctor found"), "{page}");
-    output(&format!("report {name}")).fails(2, &["the folder of a survey", "--html draws it"]);
+    let report = output(&format!("report {name}")).succeeds();
+    assert!(report.contains("fit for latency claims"), "{report}");
+    output(&format!("inspect {name} --worst 3")).fails(2, &["the folder of a survey"]);
 }
 
 #[test]

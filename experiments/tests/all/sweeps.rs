@@ -1,8 +1,8 @@
 //! Live sweeps, comparisons and bills: counts, structure and verdicts, never a latency.
 
 use crate::common::{
-    CommandResult, Running, assert_nothing_left, busy_maker, command, document, entries, list, number,
-    output, signal, string, wait_until,
+    CommandResult, FULL_REPORT, Running, assert_nothing_left, busy_maker, command, document, entries, list,
+    number, output, signal, string, wait_until,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const TINY: &str = "--strategies 1 --venues 2 --orders 500 --window 50ms --delay
 
 /// Runs a command with a folder of its own as `--out`, which must go well; what it printed.
 fn made(out: &TempDir, line: &str) -> String {
-    ok(output(&format!("{line} --out {}", out.path().display())))
+    ok(output(&format!("{line} {FULL_REPORT} --out {}", out.path().display())))
 }
 
 fn ok(result: CommandResult) -> String {
@@ -238,9 +238,16 @@ fn two_settings_are_measured_on_the_spot_in_alternation() {
     std::fs::create_dir(folder.join("drafts")).unwrap();
     let kept = output(&format!("delete --dry-run {}", folder.display())).fails(1, &[]);
     assert_eq!(kept.stdout.lines().count(), 3, "{kept:?}");
-    let shown = ok(output(&format!("compare {}", folder.display())));
+    let shown = ok(output(&format!("compare {} {FULL_REPORT}", folder.display())));
     assert!(shown.contains("B (process)") && shown.contains("A (thread)"), "{shown}");
     assert!(shown.lines().last().unwrap().starts_with("Saved in "), "{shown}");
+    // The first screen is the answer, one table and the next commands; the report has all of it.
+    let screen = ok(output(&format!("compare {}", folder.display())));
+    assert!(screen.lines().count() <= 24 && screen.starts_with("B (process) against"), "{screen}");
+    let last: Vec<&str> = screen.lines().rev().take(3).collect();
+    assert!(last[0].starts_with("full: ") && last[1].starts_with("next: "), "{screen}");
+    let report = output(&format!("report {}", folder.display())).succeeds();
+    assert_eq!(shown, format!("{report}{}\n", last[2]));
     let page = std::fs::read_to_string(folder.join("report.html")).unwrap();
     assert!(page.contains("<title>Compare</title>") && !page.contains("<td>all</td>"));
 }
@@ -296,7 +303,7 @@ fn native_rows_name_technique_and_level() {
     let out = tempfile::tempdir().unwrap();
     let line = format!("bill --isolation native,thread,process --repeats 2 {TINY}");
     // Two repeats have no verdict, of which it warns.
-    let stdout = output(&format!("{line} --out {}", out.path().display())).succeeds();
+    let stdout = output(&format!("{line} {FULL_REPORT} --out {}", out.path().display())).succeeds();
     for word in ["native (by value)", "native (by pointer)", "CPU s/M"] {
         assert!(stdout.contains(word), "{word}:\n{stdout}");
     }

@@ -12,6 +12,9 @@ Examples:
   launcher run --strategies 4 --on-death continue --fault kill:strategy-3@2s
   launcher run --strategies 2 --fault 'kill:any@1s every 100ms'
 
+";
+
+const FAULTS: &str = "\
 Faults: KIND[:TARGET][@WHEN][ every DUR][ for DUR], several with ; between:
 ";
 
@@ -28,8 +31,39 @@ const FAULT_SYNTAX: &str = "
 Command line goes over config file, over preset, over defaults. The file has
 the flags' names as keys, for example: `max_open: 4096`.";
 
+/// The flags that `launcher run --help` shows; all are in `launcher help run --all`.
+pub(super) const FIRST_FLAGS: [&str; 12] = [
+    "technique",
+    "isolation",
+    "strategies",
+    "strategy",
+    "orders",
+    "window",
+    "idle",
+    "on_death",
+    "fault",
+    "report",
+    "json",
+    "dry_run",
+];
+
+/// The text below the first help of `run`.
+pub(super) const FIRST_EXAMPLES: &str = "\
+Examples:
+  launcher run
+  launcher run --strategies 2 --orders 400k --window 10s
+  launcher run --isolation thread --idle spin
+  launcher run --strategies 4 --on-death restart --fault kill:strategy-3@2s
+
+All flags, kinds of faults and keys of a file: launcher help run --all";
+
 /// Builds the text below the help of `run`, with every kind of fault in it.
 pub(super) fn examples() -> String {
+    format!("{EXAMPLES}{}", faults())
+}
+
+/// Builds the text on faults: their syntax and every kind.
+pub(super) fn faults() -> String {
     let kinds = |of_venue| FaultKind::ALL.iter().filter(move |kind| kind.is_of_venue() == of_venue);
     let names = kinds(false).map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
     let of_venues = kinds(true).map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
@@ -46,5 +80,5 @@ pub(super) fn examples() -> String {
             line.push_str(word);
         }
     }
-    format!("{EXAMPLES}{}{FAULT_SYNTAX}", lines.join("\n"))
+    format!("{FAULTS}{}{FAULT_SYNTAX}", lines.join("\n"))
 }

@@ -88,14 +88,50 @@ fn words_of_an_experiment_are_left_to_its_program() {
 
 #[test]
 fn start_timeout_is_in_help() {
-    assert!(parse("run --help").unwrap_err().to_string().contains("--start-timeout <DUR>"));
+    assert!(parse("run --help --all").unwrap_err().to_string().contains("--start-timeout <DUR>"));
+}
+
+#[test]
+fn first_help_has_every_command_in_24_lines() {
+    let help = |line: &str| parse(line).unwrap_err().to_string();
+    let first = help("--help");
+    assert!(first.lines().count() <= 24, "{first}");
+    let is_named =
+        |name: &str| first.split(|c: char| c != '-' && !c.is_alphanumeric()).any(|word| word == name);
+    let command = command();
+    let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(clap::Command::get_name);
+    let missing: Vec<&str> = visible.filter(|name| !is_named(name)).collect();
+    assert_eq!(missing, [""; 0], "{first}");
+    assert_eq!([help("help"), help("-h"), help("")], [first.clone(), first.clone(), first.clone()]);
+    let all = help("help --all");
+    assert!(all.contains("Usage: launcher") && all.contains("completions  Print a shell"), "{all}");
+    assert_eq!(help("--help --all"), all);
+    for topic in ["units", "faults", "verdicts", "exit-codes"] {
+        assert!(help(&format!("help {topic}")).lines().count() > 4 && first.contains(topic), "{topic}");
+    }
+    assert!(help("help unitz").contains("unitz"));
+}
+
+#[test]
+fn first_help_of_run_has_twelve_flags() {
+    let help = |line: &str| parse(line).unwrap_err().to_string();
+    let first = help("run --help");
+    let flags = |help: &str| help.lines().filter(|line| line.trim_start().starts_with("--")).count();
+    assert_eq!(flags(&first), 12, "{first}");
+    assert!(first.trim_end().lines().last().unwrap().ends_with("launcher help run --all"), "{first}");
+    assert_eq!([help("help run"), help("run -h")], [first.clone(), first]);
+    let all = help("help run --all");
+    assert!(flags(&all) > 40 && all.contains("--start-timeout"), "{all}");
+    assert_eq!(help("run --help --all"), all);
 }
 
 #[test]
 fn help_fits_eighty_columns() {
     let commands = " run inspect report kill revive limits watch doctor clean";
-    for command in commands.split(' ') {
-        let line = format!("{command} --help");
+    let topics =
+        ["help --all", "help run --all", "help units", "help faults", "help verdicts", "help exit-codes"];
+    let lines = commands.split(' ').map(|command| format!("{command} --help"));
+    for line in lines.chain(topics.map(String::from)) {
         let help = parse(&line).unwrap_err();
         assert_eq!(help.kind(), ErrorKind::DisplayHelp);
         let help = help.to_string();
@@ -108,7 +144,7 @@ fn help_fits_eighty_columns() {
 
 #[test]
 fn run_help_lists_every_kind_of_fault() {
-    let help = parse("run --help").unwrap_err().to_string();
+    let help = parse("help run --all").unwrap_err().to_string();
     let missing = |help: &str| -> Vec<&str> {
         let kinds = help.split("  KIND ").nth(1).and_then(|rest| rest.split("  TARGET ").next());
         let words: Vec<&str> =

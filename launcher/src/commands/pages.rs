@@ -129,9 +129,10 @@ pub fn man(flags: &ManFlags) -> Result<ExitCode> {
 const HEAD: &str = "\
 # Commands
 
-Every command and flag of `launcher`, for looking up; `launcher man --markdown` prints this page. `RUN` is a run's id, the beginning of
-one, its folder, the folder's name in `list`, or `latest`; TAB completes it. Exit codes: 0; 1 for a run that failed or is not valid, for a
-check or gate that is not passed; 2 for wrong usage; 3 for a comparison that decides nothing; 130 if interrupted.
+Every command and flag of `launcher`, for looking up; `launcher man --markdown` prints this page. `launcher --help` and `launcher run --help`
+have what one needs first. `RUN` is a run's id, the beginning of one, its folder, the folder's name in `list`, or `latest`; TAB completes
+it. Exit codes: 0; 1 for a run that failed or is not valid, for a check or gate that is not passed; 2 for wrong usage; 3 for a comparison
+that decides nothing; 130 if interrupted.
 
 ## Settings
 

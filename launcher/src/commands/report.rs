@@ -6,7 +6,7 @@ use crate::runtime::progress::Progress;
 use crate::runtime::{gather, run};
 use crate::saved_results;
 use anyhow::{Context, Result, bail};
-use planner::config::UsageError;
+use planner::config::{ReportLength, UsageError};
 use record::document::{Document, write_user_path};
 use record::experiment::ExperimentHead;
 use record::logfile::EXTENSION;
@@ -21,23 +21,27 @@ use verdict::html::{self, HTML_FILE};
 use verdict::report;
 use verdict::summary::Summary;
 
-pub fn show(summary: &Summary, json: bool) -> Result<()> {
+/// Prints the report of a run.
+pub fn show(summary: &Summary, length: ReportLength) -> Result<()> {
     let mut out = screen::stdout();
-    if json {
-        out.write_all(&summary.json()?)?;
-    } else {
-        let has_colors = out.has_colors();
-        write!(out, "{}", report::terminal(summary, has_colors))?;
-    }
-    Ok(())
+    let text = match length {
+        ReportLength::Short => report::first_screen(summary, out.has_colors()),
+        ReportLength::Full => report::terminal(summary, out.has_colors()),
+    };
+    Ok(out.write_all(text.as_bytes())?)
 }
 
-/// Merges a run's logs again and prints its report, or writes its HTML page.
+/// Merges a run's logs again and prints its complete report, or writes its HTML page. The report of
+/// an experiment is made from its saved runs.
 pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
     let folder = catalog::folder_of(&flags.run)?;
     check_has_results(&folder)?;
     if let Some(file) = &flags.html {
         return report_html(&folder, file.as_deref());
+    }
+    if ExperimentHead::is_in(&folder) {
+        experiments::report(&folder, flags.json)?;
+        return Ok(ExitCode::SUCCESS);
     }
     saved_results::check_is_run_folder(&folder)?;
     let record = read_record(&folder)?;
@@ -49,7 +53,11 @@ pub fn report(flags: &ReportFlags) -> Result<ExitCode> {
     } else {
         saved_summary(&folder)?
     };
-    show(&summary, flags.json)?;
+    if flags.json {
+        screen::stdout().write_all(&summary.json()?)?;
+    } else {
+        show(&summary, ReportLength::Full)?;
+    }
     Ok(if summary.valid { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -8,7 +8,7 @@ use crate::runtime::run::{self, FinishedRun, Interruption, KeptRun, Presentation
 use crate::runtime::signals::{self, Signals};
 use anyhow::{Context, Result};
 use planner::command_line::{report_unfired, worse};
-use planner::config::RunCommand;
+use planner::config::{ReportLength, RunCommand};
 use planner::host::Machine;
 use planner::{self, Resolved};
 use record::document::Document;
@@ -34,6 +34,7 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
     }
     let how = Presentation {
         quiet: flags.common.json || *quiet,
+        report: flags.common.report,
         weaker_sandbox: flags.common.allow_weaker_sandbox,
         start_timeout: Duration::from_nanos(flags.common.start_timeout.0),
         signals: &signals,
@@ -58,10 +59,14 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
             None if *quiet && !flags.common.json => {
                 writeln!(screen::stdout(), "{}", finished.folder.display())?;
             }
-            None => show(&finished.summary, flags.common.json)?,
+            None if flags.common.json => screen::stdout().write_all(&finished.summary.json()?)?,
+            None => show(&finished.summary, flags.common.report)?,
         }
         if !flags.common.json && !quiet {
             writeln!(screen::stdout(), "Saved in {}", finished.folder.display())?;
+            if flags.common.report == ReportLength::Short {
+                write!(screen::stdout(), "{}", next_commands(&finished))?;
+            }
         }
         code = worse(code, exit_code(&finished));
         code = worse(code, report_unfired(&finished.summary.unfired_faults, flags.common.allow_unfired));
@@ -74,12 +79,24 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
         runs.push(finished.folder);
     }
     if let Some(baseline) = baseline.filter(|_| code == ExitCode::SUCCESS) {
-        experiments::against(&baseline, &runs, *fail_if_slower, *quiet)?;
+        experiments::against(&baseline, &runs, *fail_if_slower, *quiet, flags.common.report)?;
     }
     if let Some(list) = list {
         writeln!(screen::stdout(), "{:#}", serde_json::Value::from(list))?;
     }
     Ok(code)
+}
+
+/// Formats the commands that show more of a run: its page, its slowest orders, the state of the
+/// machine if the run is not fit, and the complete report.
+fn next_commands(finished: &FinishedRun) -> String {
+    let program = screen::program();
+    let runs = std::env::current_dir().map(|here| here.join(catalog::RUNS)).ok();
+    let is_latest = runs.is_some() && finished.folder.parent() == runs.as_deref();
+    let run = if is_latest { "latest".into() } else { finished.folder.display().to_string() };
+    let doctor = if finished.summary.fit_for_latency { "" } else { " | launcher doctor" };
+    let next = format!("launcher open {run} | launcher inspect {run} --worst 3{doctor}");
+    format!("next: {next}\nfull: launcher report {run}\n").replace("launcher", &program)
 }
 
 /// `run --dry-run`: prepares the run without starting it.

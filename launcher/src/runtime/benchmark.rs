@@ -8,7 +8,7 @@ use crate::runtime::progress::Progress;
 use crate::runtime::signals::Signals;
 use crate::runtime::stages::{FailedAtStart, Interrupted, PreparedRun};
 use anyhow::{Context, Error, Result};
-use planner::config::UsageError;
+use planner::config::{ReportLength, UsageError};
 use planner::host::{self, Machine};
 use protocol::plan::{ClockSource, Role};
 use protocol::status::LOG_OFFSET;
@@ -138,6 +138,7 @@ impl BenchmarkServer {
         }
         let how = Presentation {
             quiet: true,
+            report: ReportLength::Short,
             weaker_sandbox: plan.weaker_sandbox,
             start_timeout: START_TIMEOUT,
             signals: &self.signals,

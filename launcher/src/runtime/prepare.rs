@@ -11,7 +11,7 @@ use exchange::book_file;
 use nix::unistd::geteuid;
 use planner::config::input::UserFile;
 use planner::config::value::SettingValue;
-use planner::config::{UsageError, program};
+use planner::config::{ReportLength, UsageError, program};
 use planner::host::{self, FsSpace, Machine, MemoryFacts, RealTime};
 use planner::memory_check;
 use planner::realtime;
@@ -38,6 +38,8 @@ const CALIBRATION: Duration = Duration::from_millis(100);
 /// The display and the limits of a run, in addition to its settings.
 pub struct Presentation<'a> {
     pub quiet: bool,
+    /// How much of the plan is shown before the run.
+    pub report: ReportLength,
     /// A kernel that lacks a sandbox feature is accepted.
     pub weaker_sandbox: bool,
     /// Maximum time for the processes to become ready.

@@ -22,7 +22,7 @@ use crate::runtime::supervise::supervise;
 use crate::runtime::tapes;
 use anyhow::{Context, Result, anyhow};
 use catalog::active;
-use planner::config::Settings;
+use planner::config::{ReportLength, Settings};
 use planner::host::{self, Machine};
 use planner::{self, Resolved};
 use protocol::plan::Plan;
@@ -122,7 +122,10 @@ impl<'a> PreparedRun<'a> {
         if !how.quiet {
             Interrupted::check()?;
             let shown = resolved.spanning(prepared.schedule.window_ns());
-            let plan = planner::show(&record.plan, &shown, machine, &record.warnings);
+            let plan = match how.report {
+                ReportLength::Short => planner::show_brief(&record.plan, &shown, &record.warnings),
+                ReportLength::Full => planner::show(&record.plan, &shown, machine, &record.warnings),
+            };
             writeln!(record::screen::stdout(), "{plan}")?;
         }
         let settings = &resolved.settings;

@@ -1,10 +1,20 @@
 //! The flags of the settings, and the flags that several commands share.
 
 use super::{Setting, Settings, Slower, UsageError};
-use clap::{Arg, ArgMatches, Args, Command};
+use clap::{Arg, ArgMatches, Args, Command, ValueEnum};
 use record::units::Nanos;
 use std::path::PathBuf;
 use std::sync::LazyLock;
+
+/// How much of a report is printed. Files, page and JSON have all of it.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReportLength {
+    /// The answer, one table, and the next commands
+    #[default]
+    Short,
+    /// Every table and note
+    Full,
+}
 
 /// Command-line flags that several commands share, in addition to the settings.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
@@ -15,6 +25,9 @@ pub struct Common {
     /// Print JSON on stdout instead of tables
     #[arg(long, help_heading = "Run")]
     pub json: bool,
+    /// Print the answer on one screen, or every table and note
+    #[arg(long, value_enum, value_name = "LENGTH", default_value_t, help_heading = "Run")]
+    pub report: ReportLength,
     /// Continue if the kernel lacks a sandbox feature
     #[arg(long, help_heading = "Run")]
     pub allow_weaker_sandbox: bool,

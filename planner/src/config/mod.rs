@@ -24,7 +24,7 @@ pub use by_strategy::{
 pub use components::{KindList, StrategyKind, VenueKind, venue_info};
 pub use fault::{FaultSpec, Faults};
 pub use file::CONFIG_FILE;
-pub use flags::{Common, RunCommand, RunFlags};
+pub use flags::{Common, ReportLength, RunCommand, RunFlags};
 pub use limits::Limits;
 pub use settings::{Setting, Settings};
 pub use strategy::schedule::{Arrivals, DelayRange};

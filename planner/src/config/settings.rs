@@ -181,7 +181,7 @@ settings! {
         liveness "DUR": Nanos => Nanos(10 * S), in 20 * MS..=H;
         /// Wait this long for an answer of a venue that is checked [default: longest delay + 1s]
         venue_timeout "DUR": Nanos, in MS..=H;
-        /// Inject a fault; may be repeated; launcher run --help shows the syntax
+        /// Inject a fault; may be repeated; launcher help faults shows the syntax
         fault "SPEC": Faults => Faults(Vec::new());
     }
     "Run" {

@@ -1,6 +1,7 @@
 //! Formats the summary of a run for the terminal, as CSV and as Markdown.
 
 pub mod export;
+mod first_screen;
 pub mod incidents;
 mod levels;
 mod lives;
@@ -9,12 +10,14 @@ pub mod strategies;
 pub mod strategy_costs;
 pub mod tables;
 mod text;
+mod text_writer;
 mod trading;
 mod venues;
 pub use record::numbers as units;
 
 pub use crate::table::grid;
 pub use export::{csv, markdown, positions_csv};
+pub use first_screen::first_screen;
 pub use levels::change;
 pub use text::terminal;
 pub(crate) use text::{result_fields, setup_fields};

@@ -5,7 +5,7 @@
 //! judgments; they are named constants here so that they can be discussed in one place.
 
 use super::figures::SAMPLES_FOR_P999;
-use super::{IncidentSummary, Summary, ThreadSummary};
+use super::{IncidentSummary, Measure, Summary, ThreadSummary};
 use protocol::plan::{Idle, Role};
 use record::fitness::preemption_reason;
 use record::numbers::{count, counted, duration, plain};
@@ -193,8 +193,23 @@ fn offered(summary: &Summary) -> Option<String> {
     })
 }
 
-fn send_lag(summary: &Summary) -> Option<String> {
+impl Summary {
+    /// Returns the total time that the verdict says to read: from due if the senders lagged, as
+    /// `rt_venue` leaves out how late an order was sent.
+    pub fn headline(&self) -> Measure {
+        if slow_senders(self).is_some() { Measure::RtVenueFromDue } else { Measure::RtVenue }
+    }
+}
+
+/// Returns send lag (p99) and rt_venue (p50), in nanoseconds, if the senders lag behind their
+/// schedule.
+fn slow_senders(summary: &Summary) -> Option<(u64, u64)> {
     let (slip, typical) = (summary.send_lag.p99_ns?, summary.rt_venue.p50_ns?);
+    (slip > typical.saturating_mul(SEND_LAG_FACTOR)).then_some((slip, typical))
+}
+
+fn send_lag(summary: &Summary) -> Option<String> {
+    let (slip, typical) = slow_senders(summary)?;
     let cores: Vec<_> = summary.plan.threads.iter().map(|thread| thread.core).collect();
     let shares_core =
         |at: usize| cores[at].is_none() || cores.iter().filter(|core| **core == cores[at]).count() > 1;
@@ -203,13 +218,11 @@ fn send_lag(summary: &Summary) -> Option<String> {
     } else {
         "or keep other work off their cores"
     };
-    (slip > typical.saturating_mul(SEND_LAG_FACTOR)).then(|| {
-        format!(
-            "senders lag: slip p99 is {}, rt_venue p50 {}: read rt_venue from due, {remedy}",
-            duration(slip),
-            duration(typical)
-        )
-    })
+    Some(format!(
+        "senders lag: slip p99 is {}, rt_venue p50 {}: read rt_venue from due, {remedy}",
+        duration(slip),
+        duration(typical)
+    ))
 }
 
 fn full(summary: &Summary) -> Option<String> {

@@ -39,6 +39,7 @@ pub fn report(boards: &Boards) -> ExperimentReport {
         subject: format!("{}, on {}", counted(boards.cases.len() as u64, "case"), boards.machine.cpu_model),
         origin: format!("started {}, bulkhead {}{interrupted}", boards.started, boards.version),
         answer: answer(boards),
+        brief: None,
         fitness: boards.fitness(),
         counts: counts(boards),
         conditions: String::new(),

@@ -8,7 +8,7 @@ use crate::experiment::ratio::{
 use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::{point_sections, report_frame};
 use crate::experiment::time_unit::TimeUnit;
-use crate::experiment::{ALL, ExperimentReport, ReportSection};
+use crate::experiment::{ALL, BriefReport, ExperimentReport, ReportSection};
 use crate::grouping::grouped;
 use crate::stats::{ComparisonLine, MIN_PAIRS, Percentile, Verdict};
 use maud::{Markup, html};
@@ -31,6 +31,7 @@ pub fn report(all: &Comparisons) -> ExperimentReport {
         heading: "Comparison".into(),
         title: "Compare".into(),
         answer: answer(all),
+        brief: single.then(BriefReport::default),
         fitness: fitness_of(all),
         notes: all.notes.clone(),
         sections: vec![ReportSection::new("compare", "B against A").charts(chart(all)).tables(ALL, tables)],
@@ -40,9 +41,9 @@ pub fn report(all: &Comparisons) -> ExperimentReport {
 
 /// Returns the report of a comparison whose runs were made for it, with its measured points.
 pub fn measured_report(record: &ExperimentRuns, all: &Comparisons) -> ExperimentReport {
-    let ExperimentReport { name, heading, answer, notes, sections, .. } = report(all);
+    let ExperimentReport { name, heading, answer, brief, notes, sections, .. } = report(all);
     let sections = [sections, point_sections(record)].concat();
-    ExperimentReport { name, heading, answer, notes, sections, ..report_frame(record) }
+    ExperimentReport { name, heading, answer, brief, notes, sections, ..report_frame(record) }
 }
 
 /// The line of the endpoint's first percentile.

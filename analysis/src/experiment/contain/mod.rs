@@ -1,5 +1,6 @@
 //! `contain`: the outcome of each fault, with each technique at each level.
 
+mod brief;
 mod charts;
 pub mod disturb;
 mod report;

@@ -1,5 +1,6 @@
 //! The report of a containment table: each fault's outcome by level, and the effect on survivors.
 
+use super::brief;
 use super::charts::{self, levels, quoted_bytes};
 use super::{
     CONFIDENTIAL_NOTE, Contained, Containment, Containments, LevelConfidentiality, MIN_WAIT_NS,
@@ -7,7 +8,7 @@ use super::{
 };
 use crate::experiment::runs::ExperimentRuns;
 use crate::experiment::sweep::report_frame;
-use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
+use crate::experiment::{ALL, BriefReport, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL};
 use crate::grouping::distinct;
 use protocol::plan::Journaling;
 use record::numbers::{counted, duration, duration_or_dash as time, short};
@@ -53,6 +54,7 @@ pub fn report(all: &Containments, folder: &Path, record: &ExperimentRuns) -> Exp
         heading: "What isolation buys: containment".into(),
         subject: format!("{} tried, on {}", counted(tried as u64, "fault"), all.machine),
         answer: answer(all),
+        brief: Some(BriefReport { answer: brief::sentence(all), table: Some(first_table(all)) }),
         conditions: all.conditions.clone(),
         notes: all.notes.clone(),
         sections,
@@ -62,6 +64,16 @@ pub fn report(all: &Containments, folder: &Path, record: &ExperimentRuns) -> Exp
 
 /// What the table says of levels with groups.
 const GROUPS: &str = " Others of a group are those outside of it: its strategies end together.";
+
+/// Returns the table of the first screen: of the strategies' faults, else of the venues' or the
+/// roles'.
+fn first_table(all: &Containments) -> Grid {
+    match (all.rows.as_slice(), all.venues.as_slice()) {
+        ([_, ..], _) => totals(all),
+        ([], [_, ..]) => venue_table(all),
+        ([], []) => role_table(all),
+    }
+}
 
 /// Names the limits of a survivor's wait.
 fn limits() -> String {

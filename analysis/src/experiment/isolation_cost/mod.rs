@@ -1,5 +1,6 @@
 //! `bill`: the cost of each isolation level with each technique.
 
+mod brief;
 mod capacity;
 mod growth;
 mod headline;

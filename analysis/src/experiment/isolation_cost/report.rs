@@ -1,6 +1,7 @@
 //! The report of a bill: the cost that a level adds to a technique, latencies, and ratios to the
 //! reference.
 
+use super::brief::brief;
 use super::headline::{
     CostColumns, LATENCIES, answer, cost_columns, headline, levels_of_headline, time_or_dash, verdicts,
 };
@@ -52,6 +53,7 @@ pub fn report(sweep: &ExperimentRuns, isolation_costs: &IsolationCosts) -> Exper
     ExperimentReport {
         name: "bill",
         answer: answer(isolation_costs),
+        brief: Some(brief(isolation_costs)),
         notes: isolation_costs.notes.clone(),
         // What was not measured; the rest is in the files.
         terminal_notes: Some(

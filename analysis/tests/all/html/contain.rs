@@ -57,6 +57,13 @@ fn containment_table_draws_each_cell() {
     experiment.save(folder.path()).unwrap();
     let table = Containments::from_experiment(&experiment).unwrap();
     assert_eq!(table.rows, rows);
+    let screen = experiment.answer(folder.path()).unwrap().report.first_screen(false);
+    // Twenty faults at each level; a quarter never came, but at level thread.
+    let [held, broken] = ["process (10 of 15)", "thread (0 of 20)"];
+    assert!(screen.contains("not at") && screen.contains("of others lost"), "{screen}");
+    let screen = screen.replace("\n  ", " ");
+    assert!(screen.contains(held) && screen.contains(broken), "{screen}");
+    assert!(screen.contains("never came in 10 of 60") && screen.contains("isolation  contained"), "{screen}");
     let html = analysis::html::render(folder.path()).unwrap();
     keep("contain.html", &html);
     check_alone(&html);

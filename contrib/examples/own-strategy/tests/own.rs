@@ -189,7 +189,7 @@ fn it_is_compared_with_bulkheads_own() {
 /// Returns the files that an experiment wrote; those for people name strategy and venue.
 fn documents(words: &str, names: [&str; 4]) -> [String; 4] {
     let load = "--strategy quoter --venue shallow --venues 2";
-    let (output, out) = own(&format!("{words} {load} --out OUT"));
+    let (output, out) = own(&format!("{words} {load} --report full --out OUT"));
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     let folder = std::fs::read_dir(out.path()).unwrap().next().unwrap().unwrap().path();
     let texts = names.map(|name| std::fs::read_to_string(folder.join(name)).unwrap());
@@ -271,7 +271,7 @@ fn its_technique_is_simulated() {
 
 #[test]
 fn its_names_are_known_on_the_command_line() {
-    let (help, _) = own("run --help");
+    let (help, _) = own("help run --all");
     let help = text(&help.stdout);
     for name in ["quoter", "shallow", "drain-mux"] {
         assert!(help.contains(name), "{name}: {help}");

@@ -26,6 +26,9 @@ pub const LONG: &str =
 pub const SHORT: &str =
     "--strategies 2 --venues 2 --orders 2000 --window 200ms --delay uniform:1ms..20ms --idle park";
 
+/// Prints the complete report, not the first screen: what tests read is there.
+pub const FULL_REPORT: &str = "--report full";
+
 /// A run whose exchange and engine have processes of their own, which restart.
 pub const RECOVERABLE: &str =
     "--venue book --venues 1 --exchange process --on-death restart --idle park --isolation process";
@@ -120,7 +123,7 @@ impl Launcher {
     }
 
     pub fn run(&self, flags: &str) -> Command {
-        command(&format!("run --out {} {flags}", self.out.path().display()))
+        command(&format!("run --out {} {FULL_REPORT} {flags}", self.out.path().display()))
     }
 
     /// Makes a run and waits until the launcher exits, with any result.

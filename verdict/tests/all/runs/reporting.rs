@@ -9,11 +9,21 @@ use protocol::plan::{FaultKind, FaultTarget};
 use protocol::status::StatusField;
 use protocol::supervision::ProtocolViolation;
 use record::screen::DEFAULT_WIDTH;
-use verdict::report::terminal;
+use verdict::report::{first_screen, terminal};
 use verdict::summary::Summary;
 
 fn narrow(summary: &Summary) -> String {
-    let text = terminal(summary, false);
+    check_width(terminal(summary, false))
+}
+
+/// Returns the first screen, which leaves room for the plan, the folder and the prompt.
+fn screen(summary: &Summary) -> String {
+    let text = check_width(first_screen(summary, false));
+    assert!(text.lines().count() <= 24 - 6, "{} lines:\n{text}", text.lines().count());
+    text
+}
+
+fn check_width(text: String) -> String {
     for line in text.lines() {
         assert!(line.chars().count() <= DEFAULT_WIDTH, "{} columns: {line}", line.chars().count());
         assert_eq!(line, line.trim_end());
@@ -26,6 +36,36 @@ fn narrow(summary: &Summary) -> String {
 fn good_run_report_matches_snapshot() {
     let summary = summary(&Fixture::new(Shape { orders: 5_000, reject_every: 100, ..Shape::PLAIN }));
     insta::assert_snapshot!(narrow(&summary));
+}
+
+#[test]
+fn first_screen_of_good_run_matches_snapshot() {
+    let summary = summary(&Fixture::new(Shape { orders: 5_000, reject_every: 100, ..Shape::PLAIN }));
+    insta::assert_snapshot!(screen(&summary));
+}
+
+#[test]
+fn first_screen_names_first_reason_and_largest_stages() {
+    let mut summary = summary(&Fixture::new(Shape { orders: 5_000, ..Shape::PLAIN }));
+    summary.reasons = ["lag: read it from due", "a second"].map(String::from).into();
+    let text = screen(&summary);
+    assert!(
+        text.contains("lag: read it from due (and 1 more reason)") && !text.contains("a second"),
+        "{text}"
+    );
+    // Four times the longest stage's time in another makes that the first of the two.
+    let median = &mut summary.percentile_breakdowns[0];
+    let longest = median.stages.iter().map(|stage| stage.mean_ns).fold(0.0, f64::max);
+    median.stages[2].mean_ns = longest * 4.0;
+    let named = format!("{} ", median.stages[2].stage);
+    let text = screen(&summary);
+    let title = text.lines().find(|line| line.starts_with("where the time went")).unwrap();
+    let (_, shares) = title.rsplit_once("p99 orders  ").unwrap();
+    assert!(shares.starts_with(&named) && shares.contains(", "), "{title}");
+    // Senders that lag hide in rt_venue how late an order was sent.
+    assert!(text.contains("rt_venue, an order's round trip") && !text.contains(", from due "), "{text}");
+    summary.send_lag.p99_ns = summary.rt_venue.p50_ns.map(|ns| ns * 2 + 1);
+    assert!(screen(&summary).contains("\nrt_venue, from due "), "{}", screen(&summary));
 }
 
 #[test]
@@ -98,7 +138,9 @@ fn unusual_values_stay_within_page_width() {
     fixture.record.machine.cpu_model = "x".repeat(300);
     fixture.record.warnings.push("y".repeat(300));
     fixture.record.plan.trading_mut().orders[0] = u64::MAX;
-    narrow(&summary(&fixture));
+    let summary = summary(&fixture);
+    narrow(&summary);
+    check_width(first_screen(&summary, false));
 }
 
 fn rows(document: &str) -> usize {
