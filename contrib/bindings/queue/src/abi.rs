@@ -6,12 +6,89 @@
 #![allow(unsafe_code)]
 
 use crate::calls::{self, guarded};
-use crate::codes::{BHQ_BAD_DESCRIPTORS, BHQ_NO_PRODUCER, BHQ_NULL, BHQ_OK, BHQ_VERSION};
+use crate::codes::{
+    BHQ_BAD_DESCRIPTORS, BHQ_BAD_LAYOUT, BHQ_LAYOUT, BHQ_NO_PRODUCER, BHQ_NULL, BHQ_OK, BHQ_VERSION,
+};
 use crate::errors::{self, from_bytes};
-use crate::handles::{QueueHandle, ReceiverHandle, SenderHandle};
+use crate::handles::{FastReceiver, FastSender, QueueHandle, ReceiverHandle, SenderHandle};
 use core::ffi::{CStr, c_char, c_void};
+use core::ptr::NonNull;
 use shm::queue::ByteError;
+use shm::ring::packed::EndPosition;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+/// Memory that a handle owns and its C program works with between the calls.
+#[derive(Debug)]
+pub struct Place<T>(NonNull<T>);
+
+// SAFETY: it is reached through its handle only, which one thread uses at a time.
+unsafe impl<T> Send for Place<T> {}
+
+impl<T> Place<T> {
+    fn new(value: T) -> Self {
+        Self(NonNull::from(Box::leak(Box::new(value))))
+    }
+
+    fn get(&self) -> &T {
+        // SAFETY: it came from a box in `new`, and is freed when this is dropped. During a call the
+        // program does not write it.
+        unsafe { self.0.as_ref() }
+    }
+
+    fn get_mut(&mut self) -> &mut T {
+        // SAFETY: as in `get`.
+        unsafe { self.0.as_mut() }
+    }
+}
+
+impl<T> Drop for Place<T> {
+    fn drop(&mut self) {
+        // SAFETY: it came from a box in `new`, and is not used again.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+impl SenderHandle {
+    /// Runs a call that pushes after what the program has pushed without a call, and lets the
+    /// program continue after that.
+    #[inline(always)]
+    fn run(&mut self, call: impl FnOnce(&mut Self) -> Result<i32, i32>) -> i32 {
+        if let Some(fast) = &self.fast {
+            let FastSender { tail, limit, .. } = *fast.get();
+            self.sender.set_position(EndPosition { own: tail, known: limit });
+        }
+        let code = guarded(|| call(self));
+        if let Some(fast) = &mut self.fast {
+            let (position, fast) = (self.sender.position(), fast.get_mut());
+            (fast.tail, fast.limit) = (position.own, position.known);
+        }
+        code
+    }
+}
+
+impl ReceiverHandle {
+    /// Runs a call on the receiver after what the program has popped without a call, and lets the
+    /// program continue after that, without a call if that is possible.
+    #[inline(always)]
+    fn run(&mut self, call: impl FnOnce(&mut Self) -> Result<i32, i32>) -> i32 {
+        if let Some(fast) = &self.fast {
+            let FastReceiver { head, end, capacity, .. } = *fast.get();
+            if capacity > 0 {
+                self.receiver.set_position(EndPosition { own: head, known: end });
+            }
+        }
+        let code = guarded(|| call(self));
+        if let Some(fast) = &mut self.fast {
+            let fast = fast.get_mut();
+            fast.capacity = 0;
+            if let Some((layout, position)) = self.receiver.layout() {
+                fast.capacity = layout.capacity;
+                (fast.head, fast.end) = (position.own, position.known);
+            }
+        }
+        code
+    }
+}
 
 /// Writes a new handle to `place`.
 ///
@@ -80,7 +157,7 @@ unsafe fn pop_into(
     // SAFETY: not null, so by this function's contract it is valid for the write; at most 64 KiB.
     // The bytes are only written.
     let message = unsafe { core::slice::from_raw_parts_mut(message.cast(), bytes) };
-    guarded(|| pop(receiver, message))
+    receiver.run(|receiver| pop(receiver, message))
 }
 
 #[cold]
@@ -410,12 +487,12 @@ pub unsafe extern "C" fn bhq_push(sender: *mut SenderHandle, message: *const c_v
     if message.is_null() {
         return BHQ_NULL;
     }
-    if bytes != sender.0.message_bytes() {
-        return wrong_size(sender.0.message_bytes(), bytes);
+    if bytes != sender.sender.message_bytes() {
+        return wrong_size(sender.sender.message_bytes(), bytes);
     }
     // SAFETY: not null, so by this function's contract it is valid for the read; at most 64 KiB.
     let message = unsafe { core::slice::from_raw_parts(message.cast(), bytes) };
-    guarded(|| calls::push(sender, message))
+    sender.run(|sender| calls::push(sender, message))
 }
 
 /// Returns the index of the sender's producer; BHQ_NULL for a null handle.
@@ -425,7 +502,7 @@ pub unsafe extern "C" fn bhq_push(sender: *mut SenderHandle, message: *const c_v
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bhq_sender_index(sender: *const SenderHandle) -> i32 {
     // SAFETY: null, or by this function's contract a handle, which is not changed.
-    unsafe { sender.as_ref() }.map_or(BHQ_NULL, |sender| sender.0.index() as i32)
+    unsafe { sender.as_ref() }.map_or(BHQ_NULL, |sender| sender.sender.index() as i32)
 }
 
 /// Takes the next message and copies it to `message`. Never blocks, allocates or makes a system
@@ -485,7 +562,7 @@ pub unsafe extern "C" fn bhq_take(
     }
     // SAFETY: not null, so by this function's contract it is valid for the write.
     let keep = |address: *const u8| unsafe { message.write(address.cast()) };
-    guarded(|| calls::take(receiver, timeout_ns, keep))
+    receiver.run(|receiver| calls::take(receiver, timeout_ns, keep))
 }
 
 /// Frees the slots of the message that was taken, which has been used and is not taken again.
@@ -499,7 +576,7 @@ pub unsafe extern "C" fn bhq_take(
 pub unsafe extern "C" fn bhq_release(receiver: *mut ReceiverHandle) -> i32 {
     // SAFETY: null, or by this function's contract a handle that only this thread uses now.
     let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
-    guarded(|| calls::had_taken(receiver.receiver.release()))
+    receiver.run(|receiver| calls::had_taken(receiver.receiver.release()))
 }
 
 /// Makes the message that was taken the next one of its producer again. Messages of other producers
@@ -513,7 +590,197 @@ pub unsafe extern "C" fn bhq_release(receiver: *mut ReceiverHandle) -> i32 {
 pub unsafe extern "C" fn bhq_put_back(receiver: *mut ReceiverHandle) -> i32 {
     // SAFETY: null, or by this function's contract a handle that only this thread uses now.
     let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
-    guarded(|| calls::had_taken(receiver.receiver.put_back()))
+    receiver.run(|receiver| calls::had_taken(receiver.receiver.put_back()))
+}
+
+/// Copies the first of `count` messages, which lie next to each other, into the queue, up to as many
+/// as fit, and wakes a waiting receiver. A sender that is killed here has pushed the first ones, or
+/// none. `bytes` is the size of each.
+///
+/// Returns the number of messages that were pushed, BHQ_BAD_SIZE or BHQ_NULL. Release: as bhq_push.
+///
+/// # Safety
+/// `sender` is null or a handle; `messages` is null or valid for the read of `count` times `bytes`
+/// bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bhq_push_many(
+    sender: *mut SenderHandle,
+    messages: *const c_void,
+    bytes: usize,
+    count: u32,
+) -> i32 {
+    // SAFETY: null, or by this function's contract a handle that only this thread uses now.
+    let Some(sender) = (unsafe { sender.as_mut() }) else { return BHQ_NULL };
+    if messages.is_null() {
+        return BHQ_NULL;
+    }
+    if bytes != sender.sender.message_bytes() {
+        return wrong_size(sender.sender.message_bytes(), bytes);
+    }
+    // SAFETY: not null, so by this function's contract it is valid for the read.
+    let messages = unsafe { core::slice::from_raw_parts(messages.cast(), count as usize * bytes) };
+    sender.run(|sender| calls::push_many(sender, messages))
+}
+
+/// Writes to `fast` what bhq_fast_push of bulkhead_queue_inline.h works with, valid until the sender
+/// is closed. `layout` is BHQ_LAYOUT, and `fast_bytes` the size of what is pointed to. Calls and
+/// pushes without a call may alternate, on one thread at a time. bhq_open_fast_sender calls it.
+///
+/// Returns BHQ_OK, BHQ_BAD_LAYOUT or BHQ_NULL.
+///
+/// # Safety
+/// `sender` is null or a handle; `fast` is null or valid for the write of a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bhq_fast_sender_of(
+    sender: *mut SenderHandle,
+    layout: u32,
+    fast_bytes: usize,
+    fast: *mut *mut FastSender,
+) -> i32 {
+    let address = sender;
+    // SAFETY: null, or by this function's contract a handle that only this thread uses now.
+    let Some(sender) = (unsafe { sender.as_mut() }) else { return BHQ_NULL };
+    if fast.is_null() {
+        return BHQ_NULL;
+    }
+    if layout != BHQ_LAYOUT || fast_bytes != size_of::<FastSender>() {
+        return errors::keep(BHQ_BAD_LAYOUT, "the program has another layout than the library");
+    }
+    sender.run(|sender| {
+        let (layout, position) = (sender.sender.layout(), sender.sender.position());
+        let made = sender.fast.get_or_insert_with(|| {
+            Place::new(FastSender {
+                tail: position.own,
+                limit: position.known,
+                capacity: layout.capacity,
+                mask: layout.mask,
+                message_bytes: sender.sender.message_bytes() as u64,
+                place_bytes: layout.place_bytes,
+                places: layout.places.cast_mut().cast(),
+                tail_word: layout.tail.cast_mut().cast(),
+                head_word: layout.head.cast(),
+                wake_flag: core::ptr::from_ref(sender.sender.wake_flag()).cast(),
+                sender: address,
+            })
+        });
+        // SAFETY: not null, so by this function's contract it is valid for the write.
+        unsafe { fast.write(made.0.as_ptr()) };
+        Ok(BHQ_OK)
+    })
+}
+
+/// Wakes the receiver if it waits, after a push without a call. bhq_fast_push calls it.
+///
+/// # Safety
+/// `sender` is null or a handle.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bhq_wake(sender: *mut SenderHandle) -> i32 {
+    // SAFETY: null, or by this function's contract a handle that only this thread uses now.
+    let Some(sender) = (unsafe { sender.as_mut() }) else { return BHQ_NULL };
+    guarded(|| {
+        sender.sender.wake();
+        Ok(BHQ_OK)
+    })
+}
+
+/// Takes up to `max` messages of one producer, copies them to `messages`, next to each other, and
+/// frees their places together. At most once, as bhq_pop. `bytes` is the size of each.
+///
+/// Returns the number of messages, 0 for none now, BHQ_FAULT, BHQ_TAKEN, BHQ_BAD_SIZE or BHQ_NULL.
+///
+/// # Safety
+/// `receiver` is null or a handle; `messages` is null or valid for the write of `max` times `bytes`
+/// bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bhq_pop_many(
+    receiver: *mut ReceiverHandle,
+    messages: *mut c_void,
+    bytes: usize,
+    max: u32,
+) -> i32 {
+    // SAFETY: null, or by this function's contract a handle that only this thread uses now.
+    let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
+    if messages.is_null() {
+        return BHQ_NULL;
+    }
+    if bytes != receiver.receiver.message_bytes() {
+        return wrong_size(receiver.receiver.message_bytes(), bytes);
+    }
+    // SAFETY: not null, so by this function's contract it is valid for the write. The bytes are only
+    // written.
+    let messages = unsafe { core::slice::from_raw_parts_mut(messages.cast(), max as usize * bytes) };
+    receiver.run(|receiver| calls::pop_many(receiver, messages))
+}
+
+/// Passes up to `max` messages of one producer to `each`, one after the other, with `context`; then
+/// frees their places together. A message's address is aligned to 8 bytes, and valid until `each`
+/// returns. At least once: all of them are the successor's if this process is killed before. A
+/// message for which `each` returns another value than 0 stays, and so do those after it. `each`
+/// calls no function of this receiver, and throws nothing.
+///
+/// Returns the number of messages that were freed, BHQ_FAULT, BHQ_TAKEN or BHQ_NULL.
+///
+/// # Safety
+/// `receiver` is null or a handle; `each` is null or can be called with `context`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bhq_drain(
+    receiver: *mut ReceiverHandle,
+    max: u32,
+    each: Option<unsafe extern "C" fn(message: *const c_void, context: *mut c_void) -> i32>,
+    context: *mut c_void,
+) -> i32 {
+    // SAFETY: null, or by this function's contract a handle that only this thread uses now.
+    let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
+    let Some(each) = each else { return BHQ_NULL };
+    // SAFETY: by this function's contract it can be called with the context.
+    let each = |message: *const u8| unsafe { each(message.cast(), context) } == 0;
+    receiver.run(|receiver| calls::drain(receiver, max, each))
+}
+
+/// Writes to `fast` what bhq_fast_pop of bulkhead_queue_inline.h works with, as bhq_fast_sender_of
+/// does. bhq_open_fast_receiver calls it.
+///
+/// Returns BHQ_OK, BHQ_BAD_LAYOUT or BHQ_NULL.
+///
+/// # Safety
+/// `receiver` is null or a handle; `fast` is null or valid for the write of a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bhq_fast_receiver_of(
+    receiver: *mut ReceiverHandle,
+    layout: u32,
+    fast_bytes: usize,
+    fast: *mut *mut FastReceiver,
+) -> i32 {
+    let address = receiver;
+    // SAFETY: null, or by this function's contract a handle that only this thread uses now.
+    let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
+    if fast.is_null() {
+        return BHQ_NULL;
+    }
+    if layout != BHQ_LAYOUT || fast_bytes != size_of::<FastReceiver>() {
+        return errors::keep(BHQ_BAD_LAYOUT, "the program has another layout than the library");
+    }
+    // Its capacity is that of a receiver whose pops are calls; the end of this call sets it.
+    receiver.run(|receiver| {
+        let layout = receiver.receiver.ring_layout();
+        let made = receiver.fast.get_or_insert_with(|| {
+            Place::new(FastReceiver {
+                head: 0,
+                end: 0,
+                capacity: 0,
+                mask: layout.mask,
+                message_bytes: receiver.receiver.message_bytes() as u64,
+                place_bytes: layout.place_bytes,
+                places: layout.places.cast(),
+                tail_word: layout.tail.cast(),
+                head_word: layout.head.cast_mut().cast(),
+                receiver: address,
+            })
+        });
+        // SAFETY: not null, so by this function's contract it is valid for the write.
+        unsafe { fast.write(made.0.as_ptr()) };
+        Ok(BHQ_OK)
+    })
 }
 
 /// Returns the index of the producer of the message that was popped or taken last; BHQ_NULL for a
@@ -560,7 +827,7 @@ pub unsafe extern "C" fn bhq_wait_fd(receiver: *const ReceiverHandle) -> i32 {
 pub unsafe extern "C" fn bhq_prepare_wait(receiver: *mut ReceiverHandle) -> i32 {
     // SAFETY: null, or by this function's contract a handle that only this thread uses now.
     let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
-    guarded(|| Ok(receiver.receiver.prepare_wait().into()))
+    receiver.run(|receiver| Ok(receiver.receiver.prepare_wait().into()))
 }
 
 /// Stops polling a dead producer. Returns 1, or 0 while it has messages to pop.
@@ -573,7 +840,7 @@ pub unsafe extern "C" fn bhq_prepare_wait(receiver: *mut ReceiverHandle) -> i32 
 pub unsafe extern "C" fn bhq_retire(receiver: *mut ReceiverHandle, index: u32) -> i32 {
     // SAFETY: null, or by this function's contract a handle that only this thread uses now.
     let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
-    guarded(|| calls::yes_or_no(receiver.receiver.retire(index as usize)))
+    receiver.run(|receiver| calls::yes_or_no(receiver.receiver.retire(index as usize)))
 }
 
 /// Resets the ring of a dead, retired or faulty producer and frees it for a new sender. Returns 1,
@@ -587,7 +854,7 @@ pub unsafe extern "C" fn bhq_retire(receiver: *mut ReceiverHandle, index: u32) -
 pub unsafe extern "C" fn bhq_renew(receiver: *mut ReceiverHandle, index: u32) -> i32 {
     // SAFETY: null, or by this function's contract a handle that only this thread uses now.
     let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
-    guarded(|| calls::yes_or_no(receiver.receiver.renew(index as usize)))
+    receiver.run(|receiver| calls::yes_or_no(receiver.receiver.renew(index as usize)))
 }
 
 /// Returns the state of a producer as bhq_producer_state does, for a receiver whose process has
