@@ -17,9 +17,10 @@ pub(crate) const fn place_bytes(message_bytes: usize) -> usize {
     if message_bytes <= 64 { message_bytes.next_power_of_two() } else { message_bytes.next_multiple_of(8) }
 }
 
-/// Returns the words of a place; 0 for one that shares its word with others.
-const fn place_words(message_bytes: usize) -> usize {
-    place_bytes(message_bytes) / 8
+/// Returns `true` if the place of a message shares its word with others.
+#[inline(always)]
+const fn is_part_of_word(message_bytes: usize) -> bool {
+    message_bytes <= 4
 }
 
 /// Contiguous places for messages of the same size.
@@ -28,6 +29,7 @@ pub(crate) struct Places {
     words: AtomicWords,
     mask: u64,
     message_bytes: usize,
+    place_bytes: usize,
 }
 
 impl Places {
@@ -38,7 +40,7 @@ impl Places {
 
     /// Returns the number of places that share a word; 0 for places of whole words.
     pub(crate) const fn in_a_word(message_bytes: usize) -> usize {
-        if place_words(message_bytes) > 0 { 0 } else { 8 / place_bytes(message_bytes) }
+        if is_part_of_word(message_bytes) { 8 / place_bytes(message_bytes) } else { 0 }
     }
 
     /// Returns the words of `count` places for messages of this size.
@@ -50,7 +52,7 @@ impl Places {
     pub(crate) fn new(words: AtomicWords, message_bytes: usize, count: usize) -> Self {
         let fits = words.len() == Self::words(message_bytes, count);
         assert!(count.is_power_of_two() && fits, "checked geometries only");
-        Self { words, mask: count as u64 - 1, message_bytes }
+        Self { words, mask: count as u64 - 1, message_bytes, place_bytes: place_bytes(message_bytes) }
     }
 
     /// Returns the size of the messages in bytes.
@@ -76,17 +78,14 @@ impl Places {
     #[inline(always)]
     fn place(&self, position: u64, message_bytes: usize) -> (&[AtomicU64], u32) {
         assert!(message_bytes == self.message_bytes, "messages of the size of their places");
-        let index = (position & self.mask) as usize;
-        let (first, len, bit) = match place_words(message_bytes) {
-            0 => {
-                let byte = index * place_bytes(message_bytes);
-                (byte / 8, 1, byte as u32 % 8 * 8)
-            }
-            words => (index * words, words, 0),
+        let byte = (position & self.mask) as usize * self.place_bytes;
+        let (first, len, bit) = match is_part_of_word(message_bytes) {
+            true => (byte / 8, 1, byte as u32 % 8 * 8),
+            false => (byte / 8, message_bytes.div_ceil(8), 0),
         };
         // SAFETY: the index is at most the mask, and `new` has checked that the window has
         // `mask + 1` places of messages of this size. Nobody changes the window, which keeps its
-        // memory, and its words are initialised atomics.
+        // memory, and its words are initialised atomics. A message is not longer than its place.
         let place = unsafe { core::slice::from_raw_parts(self.words.as_ptr().add(first), len) };
         (place, bit)
     }
@@ -96,7 +95,7 @@ impl Places {
     #[inline(always)]
     pub(crate) fn write(&self, position: u64, message: &[u8], shared: &mut u64) {
         let (place, bit) = self.place(position, message.len());
-        if place_words(message.len()) > 0 {
+        if !is_part_of_word(message.len()) {
             return store(place, message);
         }
         if bit == 0 {
@@ -110,7 +109,7 @@ impl Places {
 
     /// Returns the messages that share a word with that position and come before it.
     pub(crate) fn shared_before(&self, position: u64) -> u64 {
-        if place_words(self.message_bytes) > 0 {
+        if !is_part_of_word(self.message_bytes) {
             return 0;
         }
         let (place, bit) = self.place(position, self.message_bytes);
@@ -122,7 +121,7 @@ impl Places {
     #[inline(always)]
     pub(crate) fn read(&self, position: u64, message: &mut [u8]) {
         let (place, bit) = self.place(position, message.len());
-        if place_words(message.len()) > 0 {
+        if !is_part_of_word(message.len()) {
             return load(place, message);
         }
         // Relaxed: the sender may store later messages of the word.
@@ -219,7 +218,8 @@ fn store(place: &[AtomicU64], message: &[u8]) {
 
 #[inline(always)]
 fn store_words<const W: usize>(place: &[AtomicU64], message: &[u8]) {
-    if let Some(words) = message.as_chunks::<8>().0.first_chunk::<W>() {
+    let words = message.as_chunks::<8>().0.first_chunk::<W>();
+    if let (Some(words), Some(place)) = (words, place.first_chunk::<W>()) {
         for (place, word) in place.iter().zip(words) {
             // Relaxed: the Release store of the position publishes it.
             place.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
@@ -262,7 +262,8 @@ fn load(place: &[AtomicU64], message: &mut [u8]) {
 
 #[inline(always)]
 fn load_words<const W: usize>(place: &[AtomicU64], message: &mut [u8]) {
-    if let Some(words) = message.as_chunks_mut::<8>().0.first_chunk_mut::<W>() {
+    let words = message.as_chunks_mut::<8>().0.first_chunk_mut::<W>();
+    if let (Some(words), Some(place)) = (words, place.first_chunk::<W>()) {
         for (word, place) in words.iter_mut().zip(place) {
             *word = load_owned(place).to_ne_bytes();
         }
@@ -312,8 +313,8 @@ mod blocks {
         unsafe { copy(place.as_ptr().cast(), message.as_mut_ptr(), message.len()) }
     }
 
-    /// Copies `bytes` bytes, more than a block: whole blocks, and the last one, which may overlap the
-    /// one before it.
+    /// Copies `bytes` bytes, more than a block: whole blocks, and the last one, which may overlap
+    /// the one before it.
     ///
     /// Assembly, which the memory model of the language does not reach into: a peer that breaks the
     /// protocol and stores to the place gives nonsense, as for a load of an atomic word.

@@ -7,7 +7,7 @@ use super::byte_sender::ByteSender;
 use super::descriptor::{self, EndState, QueueEnd};
 use super::error::{MAX_SLOTS, QueueError};
 use super::liveness::{ProducerState, producer_state, producer_states};
-use super::payload::MAX_MESSAGE_BYTES;
+use super::payload::{MAX_MESSAGE_BYTES, from_word, to_word};
 use super::technique_queue::Queue;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -277,21 +277,6 @@ const fn check_bytes(message_bytes: usize) -> Result<usize, QueueError> {
     match message_bytes {
         1..=MAX_MESSAGE_BYTES => Ok(message_bytes),
         _ => Err(QueueError::MessageBytes(message_bytes)),
-    }
-}
-
-/// Returns the size of a message as the descriptor has it: 0 there means no typed messages.
-const fn to_word(message_bytes: usize) -> u64 {
-    if message_bytes == 0 { u64::MAX } else { message_bytes as u64 }
-}
-
-/// Returns the size of a message that the descriptor's word has; one that no queue has for messages
-/// of a technique.
-pub(super) fn from_word(word: u64) -> usize {
-    match word {
-        0 => usize::MAX,
-        u64::MAX => 0,
-        _ => usize::try_from(word).unwrap_or(usize::MAX),
     }
 }
 

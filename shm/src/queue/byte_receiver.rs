@@ -63,9 +63,9 @@ impl ByteReceiver {
         self.message_bytes
     }
 
-    /// Returns the layout of the ring that code of another language may pop from without a call, and
-    /// the receiver's position there. `None` for a queue of several producers, while the receiver is
-    /// armed, and while it has a message that was taken: then each pop is a call.
+    /// Returns the layout of the ring that code of another language may pop from without a call,
+    /// and the receiver's position there. `None` for a queue of several producers, while the
+    /// receiver is armed, and while it has a message that was taken: then each pop is a call.
     pub fn layout(&mut self) -> Option<(PackedLayout, EndPosition)> {
         if self.has_taken || self.waiter.is_armed() {
             return None;
@@ -73,8 +73,8 @@ impl ByteReceiver {
         self.rings.only().map(|ring| (ring.layout(), ring.position()))
     }
 
-    /// Returns the layout of the first producer's ring, whether or not it may be popped from without
-    /// a call now.
+    /// Returns the layout of the first producer's ring, whether or not it may be popped from
+    /// without a call now.
     pub fn ring_layout(&self) -> PackedLayout {
         self.rings.first_layout()
     }

@@ -21,3 +21,18 @@ pub(super) const fn message_bytes<T>() -> usize {
     const { assert!(size_of::<T>() <= MAX_MESSAGE_BYTES, "a message has at most MAX_MESSAGE_BYTES bytes") };
     size_of::<T>()
 }
+
+/// Returns the size of a message as the descriptor has it: 0 there means no typed messages.
+pub(super) const fn to_word(message_bytes: usize) -> u64 {
+    if message_bytes == 0 { u64::MAX } else { message_bytes as u64 }
+}
+
+/// Returns the size of a message that the descriptor's word has; one that no queue has for messages
+/// of a technique.
+pub(super) fn from_word(word: u64) -> usize {
+    match word {
+        0 => usize::MAX,
+        u64::MAX => 0,
+        _ => usize::try_from(word).unwrap_or(usize::MAX),
+    }
+}

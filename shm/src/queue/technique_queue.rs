@@ -1,10 +1,10 @@
 //! A queue of one technique, on the heap or under a name.
 
-use super::byte_queue::from_word;
 use super::descriptor::{self, AttachedPeers, DESCRIPTOR, ListedFile, QueueDescriptor, QueueEnd};
 use super::error::{MAX_PRODUCERS, MAX_SLOTS, QueueError};
 use super::leftovers::remove;
 use super::names::{check_name, segment_name};
+use super::payload::from_word;
 use super::rings;
 use super::sealed_memory::{SEALED, SealedMemory};
 use super::wake::{self, FIFO};

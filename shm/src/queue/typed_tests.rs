@@ -386,8 +386,8 @@ fn hostile_tail_is_a_fault_or_messages_of_its_producer() {
     }
 }
 
-/// Whatever a receiver writes as its position, its sender finds room or none, and writes nowhere but
-/// in its places.
+/// Whatever a receiver writes as its position, its sender finds room or none, and writes nowhere
+/// but in its places.
 #[test]
 fn hostile_head_makes_a_queue_look_full() {
     for head in hostile_positions() {

@@ -41,6 +41,7 @@ static inline int32_t bhq_open_fast_receiver(bhq_receiver *receiver, bhq_fast_re
 /* Copies a message to its place. Short ones in words, which are atomic as the library's. */
 static inline void bhq_copy_in_(uint8_t *place, const void *message, size_t bytes) {
     if (bytes % 8 == 0 && bytes <= BHQ_WORD_COPY_) {
+#pragma GCC unroll 8
         for (size_t at = 0; at < bytes; at += 8) {
             uint64_t word;
             memcpy(&word, (const uint8_t *)message + at, 8);
@@ -58,6 +59,7 @@ static inline void bhq_copy_in_(uint8_t *place, const void *message, size_t byte
 /* Copies a message out of its place. */
 static inline void bhq_copy_out_(void *message, const uint8_t *place, size_t bytes) {
     if (bytes % 8 == 0 && bytes <= BHQ_WORD_COPY_) {
+#pragma GCC unroll 8
         for (size_t at = 0; at < bytes; at += 8) {
             uint64_t word = __atomic_load_n((const uint64_t *)(const void *)(place + at), __ATOMIC_RELAXED);
             memcpy((uint8_t *)message + at, &word, 8);

@@ -91,12 +91,12 @@ pub(crate) fn yes_or_no(answer: Result<bool, QueueError>) -> Result<i32, i32> {
 
 pub(crate) fn sender(attached: Result<ByteSender, QueueError>) -> Result<SenderHandle, i32> {
     let attached = attached.map_err(|error| from_queue(&error))?;
-    Ok(SenderHandle { sender: attached, fast: None })
+    Ok(SenderHandle { sender: attached, fast: 0 })
 }
 
 pub(crate) fn receiver(attached: Result<ByteReceiver, QueueError>) -> Result<ReceiverHandle, i32> {
     let attached = attached.map_err(|error| from_queue(&error))?;
-    Ok(ReceiverHandle { receiver: attached, faulty: None, fast: None })
+    Ok(ReceiverHandle { receiver: attached, faulty: None, fast: 0 })
 }
 
 #[inline(always)]

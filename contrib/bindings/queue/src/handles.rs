@@ -1,6 +1,5 @@
 //! What the opaque handles of the C interface are.
 
-use crate::abi::Place;
 use shm::queue::{ByteQueue, ByteReceiver, ByteSender};
 
 /// A handle of a queue, from which its ends are attached. Ends outlive it.
@@ -11,8 +10,8 @@ pub struct QueueHandle(pub(crate) ByteQueue);
 #[derive(Debug)]
 pub struct SenderHandle {
     pub(crate) sender: ByteSender,
-    /// For pushes without a call, once the program has asked for it.
-    pub(crate) fast: Option<Place<FastSender>>,
+    /// Address of its [`FastSender`], which it owns; 0 before the program has asked for it.
+    pub(crate) fast: usize,
 }
 
 /// What bhq_fast_push of bulkhead_queue_inline.h works with. A program does not use the fields.
@@ -49,8 +48,8 @@ pub struct ReceiverHandle {
     pub(crate) receiver: ByteReceiver,
     /// The producer of the last fault.
     pub(crate) faulty: Option<usize>,
-    /// For pops without a call, once the program has asked for it.
-    pub(crate) fast: Option<Place<FastReceiver>>,
+    /// Address of its [`FastReceiver`], which it owns; 0 before the program has asked for it.
+    pub(crate) fast: usize,
 }
 
 /// What bhq_fast_pop of bulkhead_queue_inline.h works with. A program does not use the fields.

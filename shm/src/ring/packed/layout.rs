@@ -4,11 +4,11 @@
 use crate::memory::place_bytes;
 use crate::sync::AtomicU64;
 
-/// The addresses and the numbers that an end of a ring works with. They are valid for as long as the
-/// end is attached.
+/// The addresses and the numbers that an end of a ring works with. They are valid for as long as
+/// the end is attached.
 ///
-/// The message at position `p` is at `places + (p & mask) * place_bytes`. On a CPU whose words begin
-/// with their lowest byte, a message of less than a word is there, too.
+/// The message at position `p` is at `places + (p & mask) * place_bytes`. On a CPU whose words
+/// begin with their lowest byte, a message of less than a word is there, too.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedLayout {
     /// The first place.

@@ -10,33 +10,35 @@
 //! Each part has one writer, and the other end only reads it, as in [`spsc`](crate::ring::spsc),
 //! whose cache colors and limits it has.
 //!
-//! **Positions** count messages from 0 and never wrap (2^64 messages). `tail` counts those that were
-//! published, `head` those that were freed. Each end keeps its own position, never reads it back,
-//! and keeps a copy of the other's: the sender reads `head` once it has used the room that it knew
-//! of, the receiver reads `tail` once it has taken the messages that it knew of. So an end that is
-//! behind moves a line once for many messages, and there is no slow state: the more messages come,
-//! the more of them each read of a position finds.
+//! **Positions** count messages from 0 and never wrap (2^64 messages). `tail` counts those that
+//! were published, `head` those that were freed. Each end keeps its own position, never reads it
+//! back, and keeps a copy of the other's: the sender reads `head` once it has used the room that it
+//! knew of, the receiver reads `tail` once it has taken the messages that it knew of. So an end
+//! that is behind moves a line once for many messages, and there is no slow state: the more
+//! messages come, the more of them each read of a position finds.
 //!
 //! **Places** have no sequence. The message at position `p` is in place `p` modulo the places:
-//! `Places` packs them. Places that share lines are twice as many as messages: the ends of
-//! a full ring then work in lines that are far apart.
+//! `Places` packs them. Places that share lines are twice as many as messages: the ends of a full
+//! ring then work in lines that are far apart.
 //!
 //! **An empty poll asks for the next place, too**, so that a message and the position that shows it
 //! cross to the other core at the same time and not one after the other.
 //!
-//! **Why nothing is lost or torn.** The sender writes a message, then `tail` (Release); the receiver
-//! loads `tail` (Acquire), so it sees the message. The receiver copies the message, then stores
-//! `head` (Release); the sender loads `head` (Acquire) before it writes into that place again.
+//! **Why nothing is lost or torn.** The sender writes a message, then `tail` (Release); the
+//! receiver loads `tail` (Acquire), so it sees the message. The receiver copies the message, then
+//! stores `head` (Release); the sender loads `head` (Acquire) before it writes into that place
+//! again.
 //!
 //! **Crashes.** A message is visible once `tail` counts it, and whole then: one that was being
 //! written is not there, and the sender's successor writes over it ([`PackedSender::resume`]). The
 //! receiver's successor continues at `head` ([`PackedReceiver::resume`]): a message that was copied
-//! and not freed comes again. A batch is published, and freed, with one store.
+//! and not freed comes again. A batch is published in groups, each with one store, and is freed
+//! with one.
 //!
 //! **The peer is not trusted.** A `tail` that went backwards, or is further than the ring is long,
-//! is a [`PeerFault::InvalidTail`](crate::ring::PeerFault). A `head` that went backwards or ran ahead
-//! makes the ring look full, which hurts only the peer that wrote it. A message that is rewritten
-//! after it was published gives the receiver mixed words.
+//! is a [`PeerFault::InvalidTail`](crate::ring::PeerFault). A `head` that went backwards or ran
+//! ahead makes the ring look full, which hurts only the peer that wrote it. A message that is
+//! rewritten after it was published gives the receiver mixed words.
 //!
 //! Sources: Lamport 1977; MCRingBuffer (Lee et al. 2010); rtrb and rigtorp's SPSCQueue for the
 //! copies of the other end's position.

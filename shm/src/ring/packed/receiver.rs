@@ -158,8 +158,8 @@ impl PackedReceiver {
         (self.end - self.head).min(max as u64) as usize
     }
 
-    /// Copies up to as many messages as `messages` has room for, next to each other, and frees their
-    /// places together. Returns their number.
+    /// Copies up to as many messages as `messages` has room for, next to each other, and frees
+    /// their places together. Returns their number.
     ///
     /// # Errors
     /// [`PeerFault::InvalidTail`], if not even one could be taken.

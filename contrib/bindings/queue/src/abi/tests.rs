@@ -1,8 +1,10 @@
 //! The C functions called as a C program calls them, in one process.
 
+use super::batches::{bhq_drain, bhq_pop_many, bhq_push_many};
+use super::fast::{bhq_fast_receiver_of, bhq_fast_sender_of, bhq_wake};
 use super::*;
 use crate::codes::*;
-use crate::handles::{QueueHandle, ReceiverHandle, SenderHandle};
+use crate::handles::{FastReceiver, FastSender, QueueHandle, ReceiverHandle, SenderHandle};
 use core::ffi::{CStr, c_void};
 use core::ptr::{null, null_mut};
 use std::ffi::CString;

@@ -88,7 +88,7 @@ public final class Receiver implements AutoCloseable {
     }
 
     /** Called for each message of a drain. Nothing may be thrown to the library. */
-    private int pass(MemorySegment message, MemorySegment context) {
+    int pass(MemorySegment message, MemorySegment context) {
         try {
             user.accept(message.reinterpret(messageBytes).asReadOnly());
             return 0;
