@@ -31,4 +31,5 @@ pub mod unix_seqpacket;
 
 #[cfg(not(loom))]
 pub use description::TechniqueDescription;
+#[cfg(not(loom))]
 pub use table::{RegisterError, Technique, TechniqueVisitor, visit};

@@ -19,7 +19,9 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 major=1
 to=${DESTDIR:-}$prefix
 mkdir -p "$to/include" "$to/lib/pkgconfig"
-cp contrib/bindings/queue/include/bulkhead_queue.h contrib/bindings/queue/include/bulkhead_queue.hpp "$to/include/"
+for header in bulkhead_queue.h bulkhead_queue_inline.h bulkhead_queue.hpp; do
+    cp "contrib/bindings/queue/include/$header" "$to/include/"
+done
 cp "$libraries/libbulkhead_queue.a" "$to/lib/"
 cp "$libraries/libbulkhead_queue.so" "$to/lib/libbulkhead_queue.so.$major"
 ln -sf "libbulkhead_queue.so.$major" "$to/lib/libbulkhead_queue.so"

@@ -1,5 +1,6 @@
 // bulkhead's queue with the calls of boost::lockfree::spsc_queue, which the C++ referees know: one
-// sender, one receiver, in sealed shared memory, through the C interface bulkhead_queue.h.
+// sender, one receiver, in sealed shared memory, through the C interface bulkhead_queue.h without a
+// call for each message.
 #pragma once
 
 #include <bulkhead_queue.h>
@@ -16,12 +17,14 @@ class SpscQueue {
 public:
     using value_type = T;
 
-    /// Creates a queue of at least `capacity` messages. Uses each slot once, as a vector's constructor
+    /// Creates a queue of at least `capacity` messages. Uses each place once, as a vector's constructor
     /// writes each element: the benchmarks measure queues, not page faults.
     explicit SpscQueue(std::size_t capacity = Capacity) {
         check(bhq_create_sealed(1, static_cast<std::uint32_t>(capacity), sizeof(T), &queue_));
         check(bhq_attach_sender(queue_, &sender_));
         check(bhq_attach_receiver(queue_, &receiver_));
+        check(bhq_open_fast_sender(sender_, &fast_sender_));
+        check(bhq_open_fast_receiver(receiver_, &fast_receiver_));
         T message{};
         for (std::size_t n = 0; n < 2 * capacity && push(message) && pop(message); ++n) {
         }
@@ -37,10 +40,10 @@ public:
     }
 
     /// Returns false if the queue is full.
-    bool push(T const& message) { return bhq_push(sender_, &message, sizeof(T)) == BHQ_OK; }
+    bool push(T const& message) { return bhq_fast_push(fast_sender_, &message, sizeof(T)) == BHQ_OK; }
 
     /// Returns false if the queue is empty.
-    bool pop(T& message) { return bhq_pop(receiver_, &message, sizeof(T)) == 1; }
+    bool pop(T& message) { return bhq_fast_pop(fast_receiver_, &message, sizeof(T)) == 1; }
 
     /// Pops up to one message and returns the number popped.
     std::size_t pop(T* message, std::size_t) { return pop(*message); }
@@ -54,6 +57,8 @@ private:
     bhq_queue* queue_ = nullptr;
     bhq_sender* sender_ = nullptr;
     bhq_receiver* receiver_ = nullptr;
+    bhq_fast_sender* fast_sender_ = nullptr;
+    bhq_fast_receiver* fast_receiver_ = nullptr;
 };
 
 /// A queue whose ends wait without a PAUSE instruction, as the `Optimist` queues of atomic_queue do.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes docs/src/crash-table.md and its chart from crash-table.csv and says.csv.
+"""Writes docs/src/crash-table.md, its chart and data/results/studies/crash-table.md from crash-table.csv and says.csv.
 
-page.py                  writes both
+page.py                  writes all three
 page.py --check          exits with 1 if a file differs from what it would write
 page.py --compare NEW    prints the cells of another run that differ from crash-table.csv
 """
@@ -14,6 +14,7 @@ from xml.sax.saxutils import escape
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parents[2] / "docs/src"
+DATA = HERE.parents[2] / "data/results/studies"
 COLUMNS = {
     "push": ["sender killed"],
     "pop": ["receiver killed"],
@@ -78,68 +79,68 @@ def cell(counts, name, column):
     found = [f"{count} {kind}" for kind in KINDS if (count := total(counts, name, column, kind))]
     if over := total(counts, name, column, "starts over"):
         found.append(f"{over} over")
-    return f"{', '.join(found) or '0'} of {trials}" + (f"; {note}" if note else "")
+    return (f"{', '.join(found)} of {trials}" if found else f"0/{trials}") + (f"; {note}" if note else "")
 
 
 INTRODUCTION = """# The crash table
 
-What transports between processes do when a process is killed in push, pop, create, attach or detach, is paused, or overwrites a word. For
-somebody who chooses a transport and wants to know what is left to do after a crash. [The queue of this project](queue.md) comes first.
+**In short.** Transports between processes were killed in push, pop, create, attach and detach, paused, and had a word of their memory
+overwritten. [The queue of this project](queue.md) lost, doubled and leaked nothing, and nothing hung, in any trial. Most others fail in at
+least one column.
 
 ![Share of trials with a loss, a double, a stuck process or a leak, for each transport and experiment](images/crash-table.svg)
 """
 
 MEANING = """
-A cell counts the trials in which something went wrong, of all trials; 0: in none of them.
-Messages have 56 bytes, those of `bulkhead-spsc-long` 200. A torn message counts as one that nobody sent.
+A cell counts the trials in which something went wrong, of all trials; 0/63: in none of 63. The rows of `bulkhead` are of the build before the packed ring;
+its rings of 56, 64, 200, 256 and 1,000 bytes were run again with 10 points: 0 lost, doubled, stuck or leaked in 3,782 trials.
 
 - *lost*: a message that its sender had sent, or sent later, reached no receiver. The message in flight at the kill is not judged.
 - *doubled*: a message arrived more than once.
-- *stuck*: a process that was not killed hung for a second, crashed or could not go on; or a message came that nobody sent; or no successor
-  could begin.
+- *stuck*: a process that was not killed hung for a second, crashed or could not go on; or a message came that nobody sent, or torn; or no
+  successor could begin.
 - *leaked*: something was left in `/dev/shm` after all processes had ended and the documented clean-up was done.
-- *no successor*: after one end is killed between two messages, no other end of its kind can attach, so none is killed there.
+- *no successor*: after one end is killed between two messages, no other end of its kind can attach.
 - *over*: the documentation has no successor, and both ends begin with a new transport; or a receiver reported the damaged word.
 
-Push and pop are interrupted at every instruction, or at 180 at equal distances where there are more.
-Rows with fewer trials are samples: their trials hang, or their runtime is slow. Create, attach and detach are
-interrupted after each change of shared memory and around each system call (at most 30 of each), and at 15 instructions between. Hostile
-words are the first 64 of each mapping and 150 others. Where a process reports an error that its documentation answers with another
-attachment, the trial does so. An experiment ends after 60 answers that did not come within a second. `proofs/referees/crash/README.md` has the commands, and
-rings with planted faults that the trials have to find.
+## Which points
+
+Push and pop are interrupted at every instruction, or at 180 at equal distances. Create, attach and detach are interrupted after each
+change of shared memory and around each system call (at most 30 of each), and at 15 instructions between. Hostile words are the first 64 of
+each mapping and 150 others. Rows with fewer trials are samples: their trials hang, or their runtime is slow. `proofs/referees/crash/README.md`
+has the commands, and rings with planted faults that the trials have to find.
 """
 
-NOTES = """
-## What the authors write, and what is the caller's part
+AUTHORS = """# What the authors write, and what is the caller's part
 
-Each transport is used as its documentation has it. `–`: no sentence about crashes was found in the README, the documentation or the
-issues.
+The transports of the [crash table](../../../docs/src/crash-table.md). Each is used as its documentation has it. `–`: no sentence about crashes was found in the
+README, the documentation or the issues. Written by `proofs/referees/crash/page.py`.
 
-| transport | its authors | the caller's part |
-|---|---|---|
+| transport | library | its authors | the caller's part |
+|---|---|---|---|
 """
 
 LIMITS = """
+## What is left to the caller
+
+What each transport's authors write about crashes, and what a caller has to do after one, is in
+`data/results/studies/crash-table.md`.
+
 ## What the table does not show
 
 - One machine, one kernel, one version of each. A sample of instructions can miss a window of a few instructions in long functions that
   change no shared memory and make no system call; other processes cannot see such a window.
-- A leak of kernel objects is judged by what the clean-up removes; only files are counted.
-- The kernel's own transports (message queues, sockets), which are here for comparison, keep their data outside of the processes: a hostile word cannot be written.
-- Not in the table: nexus-shm (not in a registry).
-- The media driver of `aeron-ipc` is killed in no trial. Its client has a second thread, which is not stopped at points, and 48 MB of shared
-  memory, of which few words are overwritten.
-- tachyon-ipc 0.5.1 is not in the table either: its `Bus::listen` returns once the other end has connected, and its socket and memory serve
-  that pair only. After a crash both ends start again. Its authors: “Producer process crashed: the consumer blocks indefinitely waiting for
-  the next message.” ([source](https://github.com/riyaneel/Tachyon/blob/main/INTEGRATION.md))
+- Only files count as leaked, not objects of the kernel.
+- The kernel's own transports (message queues, sockets) keep their data outside of the processes: a hostile word cannot be written.
+- The media driver of `aeron-ipc` is killed in no trial.
+- Not in the table: nexus-shm (not in a registry), and tachyon-ipc, whose both ends start again after a crash.
 """
 
 
 def table(rows, counts):
     lines = ["| transport | " + " | ".join(COLUMNS) + " |", "|---|" + "---|" * len(COLUMNS)]
     for name, row in rows.items():
-        title = f"`{name}`: {row['library']} {row['version']}, {row['kind']} ({row['language']})"
-        lines.append(f"| {title} | " + " | ".join(cell(counts, name, column) for column in COLUMNS) + " |")
+        lines.append(f"| `{name}` {row['version']} | " + " | ".join(cell(counts, name, column) for column in COLUMNS) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -150,7 +151,9 @@ def notes(rows):
             continue
         quote = f"“{line['quote']}”" if line["quote"] else "–"
         link = f" ([source]({line['link']}))" if line["link"] else ""
-        lines.append(f"| `{line['transport']}` | {quote}{link} | {line['caller']} |")
+        row = rows[line["transport"]]
+        library = f"{row['library']} {row['version']}, {row['kind']} ({row['language']})"
+        lines.append(f"| `{line['transport']}` | {library} | {quote}{link} | {line['caller']} |")
     return "\n".join(lines) + "\n"
 
 
@@ -169,7 +172,7 @@ def page(rows, counts, runs):
     languages = sorted({row["language"] for row in rows.values()})
     libraries = len({row["library"] for row in rows.values()})
     size = f"\n{len(rows)} rows of {libraries} libraries in {len(languages)} languages ({', '.join(languages)}).\n\n"
-    parts = [INTRODUCTION, size, table(rows, counts), conditions(rows, runs), MEANING, skipped(rows, counts), NOTES, notes(rows), LIMITS, waiting(rows)]
+    parts = [INTRODUCTION, size, table(rows, counts), conditions(rows, runs), MEANING, skipped(rows, counts), LIMITS, waiting(rows)]
     return "".join(parts)
 
 
@@ -244,7 +247,12 @@ def main():
             sys.exit(__doc__)
         return compare(sys.argv[2])
     rows, counts, runs = read()
-    files = {DOCS / "crash-table.md": page(rows, counts, runs), DOCS / "images/crash-table.svg": chart(rows, counts)}
+    authors = AUTHORS + notes(rows)
+    files = {
+        DOCS / "crash-table.md": page(rows, counts, runs),
+        DOCS / "images/crash-table.svg": chart(rows, counts),
+        DATA / "crash-table.md": authors,
+    }
     differs = False
     for path, text in files.items():
         if "--check" not in sys.argv:

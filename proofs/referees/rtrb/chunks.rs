@@ -1,12 +1,9 @@
-// The contender of the bench chunks: an item of a chunk is one message, pushed and drained in batches.
-    "bulkhead-8",
-    |capacity| shm::ring::spsc::heap_ring::<1>(capacity.next_power_of_two()),
-    |p, s| &s[p.try_push_iter(s.iter().map(|&i| [i.into()]))..],
+// The contender of the bench chunks: an item of a chunk is one message of a byte, in batches.
+    "bulkhead-1",
+    |capacity| shm::ring::packed::heap_ring(1, capacity.next_power_of_two()),
+    |p, s| &s[p.push_many(s)..],
     |c, s| {
-        let len = s.len();
-        let mut free = s.iter_mut();
-        while let Ok(1..) = c.drain(free.len(), |[i]| *free.next().unwrap() = i as u8) {}
-        let popped = len - free.len();
+        let popped = c.pop_many(s).unwrap();
         &s[..popped]
     },
     ::

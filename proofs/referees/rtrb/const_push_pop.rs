@@ -1,15 +1,21 @@
 // The contenders of the bench const_push_pop: the capacity is a constant.
-    "bulkhead-8",
+    "bulkhead-1",
     { ($N:expr) => {
-        shm::ring::spsc::heap_ring::<1>($N)
+        shm::ring::packed::heap_ring(1, $N)
     }},
-    |p, i| p.try_push(&[i.into(); 1]).is_ok(),
-    |c| c.try_pop().unwrap().map(|[i]| i as u8),
+    |p, i| p.push(&[i]).is_ok(),
+    |c| {
+        let mut item = [0];
+        c.pop(&mut item).unwrap().then_some(item[0])
+    },
     ::
-    "bulkhead-56",
+    "bulkhead-64",
     { ($N:expr) => {
-        shm::ring::spsc::heap_ring::<7>($N)
+        shm::ring::packed::heap_ring(64, $N)
     }},
-    |p, i| p.try_push(&[i.into(); 7]).is_ok(),
-    |c| c.try_pop().unwrap().map(|[i, ..]| i as u8),
+    |p, i| p.push(&[i; 64]).is_ok(),
+    |c| {
+        let mut item = [0; 64];
+        c.pop(&mut item).unwrap().then_some(item[0])
+    },
     ::

@@ -1,11 +1,17 @@
 // The contenders of the bench push_pop: create, push and pop of a one-byte item.
-    "bulkhead-8",
-    |capacity| shm::ring::spsc::heap_ring::<1>(capacity.next_power_of_two()),
-    |p, i| p.try_push(&[i.into(); 1]).is_ok(),
-    |c| c.try_pop().unwrap().map(|[i]| i as u8),
+    "bulkhead-1",
+    |capacity| shm::ring::packed::heap_ring(1, capacity.next_power_of_two()),
+    |p, i| p.push(&[i]).is_ok(),
+    |c| {
+        let mut item = [0];
+        c.pop(&mut item).unwrap().then_some(item[0])
+    },
     ::
-    "bulkhead-56",
-    |capacity| shm::ring::spsc::heap_ring::<7>(capacity.next_power_of_two()),
-    |p, i| p.try_push(&[i.into(); 7]).is_ok(),
-    |c| c.try_pop().unwrap().map(|[i, ..]| i as u8),
+    "bulkhead-64",
+    |capacity| shm::ring::packed::heap_ring(64, capacity.next_power_of_two()),
+    |p, i| p.push(&[i; 64]).is_ok(),
+    |c| {
+        let mut item = [0; 64];
+        c.pop(&mut item).unwrap().then_some(item[0])
+    },
     ::

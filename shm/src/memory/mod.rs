@@ -18,6 +18,7 @@ pub mod lock;
 mod mapped;
 #[cfg(not(loom))]
 pub mod owned;
+mod places;
 pub mod region;
 #[cfg(not(loom))]
 pub mod sealed;
@@ -30,6 +31,7 @@ mod tests;
 pub use header::{Header, HeaderError, SegmentKind};
 #[cfg(not(loom))]
 pub use mapped::{PREFIX, list_segments, open_safely, unlink};
+pub(crate) use places::{Places, ReadOnlyPlaces, place_bytes};
 pub use region::{AtomicWords, ReadOnlyWords, Region, RegionError};
 pub use slots::Word;
 pub(crate) use slots::{Cursor, Slots};

@@ -13,8 +13,6 @@ use super::sigbus::Guard;
 use crate::futex;
 use crate::memory::header::{Header, HeaderError, SegmentKind};
 use crate::sync::{AtomicU64, Ordering, load_read_only};
-#[cfg(not(loom))]
-use crate::{prefetch::prefetch, sync::load_owned};
 use core::ops::Deref;
 use core::ptr::NonNull;
 use core::time::Duration;
@@ -312,31 +310,6 @@ impl ReadOnlyWords {
         for (place, (value, word)) in into.iter_mut().zip(words).enumerate() {
             at(place);
             *value = word.load(Ordering::Relaxed);
-        }
-    }
-
-    /// Prefetches the cache line of a word; does nothing outside of the slice.
-    #[cfg(not(loom))]
-    #[inline(always)]
-    pub(crate) fn prefetch(&self, index: usize) {
-        self.0.get(index).into_iter().for_each(prefetch);
-    }
-
-    /// Copies the bytes of words that no thread writes now, from the word `offset` on: see
-    /// [`load_owned`].
-    ///
-    /// # Panics
-    /// If they are not inside this window.
-    #[cfg(not(loom))]
-    #[inline]
-    pub(crate) fn copy_bytes(&self, offset: usize, into: &mut [u8]) {
-        let words = &self.0[offset..][..into.len().div_ceil(8)];
-        let (whole, last) = into.as_chunks_mut::<8>();
-        for (bytes, word) in whole.iter_mut().zip(words) {
-            *bytes = load_owned(word).to_ne_bytes();
-        }
-        if let Some(word) = words.get(whole.len()) {
-            last.copy_from_slice(&load_owned(word).to_ne_bytes()[..last.len()]);
         }
     }
 }

@@ -1,14 +1,14 @@
 //! A queue of messages whose size is known when the program runs, and the attachment of its ends.
 //! The typed queues are built on it.
 
+use super::byte_link::ByteLink;
 use super::byte_receiver::ByteReceiver;
 use super::byte_sender::ByteSender;
 use super::descriptor::{self, EndState, QueueEnd};
 use super::error::{MAX_SLOTS, QueueError};
 use super::liveness::{ProducerState, producer_state, producer_states};
-use super::payload::MAX_MESSAGE_BYTES;
+use super::payload::{MAX_MESSAGE_BYTES, from_word, to_word};
 use super::technique_queue::Queue;
-use super::waking_mux::WakingMux;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// A handle of a queue of messages of a fixed number of bytes, which is known when the program
@@ -28,7 +28,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ByteQueue {
-    queue: Queue<WakingMux>,
+    queue: Queue<ByteLink>,
     message_bytes: usize,
 }
 
@@ -104,7 +104,7 @@ impl ByteQueue {
     }
 
     /// Reads the size, which a peer may have overwritten: it is checked before an end is attached.
-    fn read_size(queue: Queue<WakingMux>) -> Self {
+    fn read_size(queue: Queue<ByteLink>) -> Self {
         let message_bytes = from_word(queue.descriptor.message_bytes);
         Self { queue, message_bytes }
     }
@@ -254,7 +254,7 @@ impl ByteQueue {
     }
 
     fn attach_receiver(&mut self, can_resume: bool) -> Result<ByteReceiver, QueueError> {
-        let state = |queue: &Queue<WakingMux>| descriptor::end_state(&queue.words, QueueEnd::Consumer);
+        let state = |queue: &Queue<ByteLink>| descriptor::end_state(&queue.words, QueueEnd::Consumer);
         let Some(lock) = self.queue.lock_end(QueueEnd::Consumer)? else {
             let pid = if let EndState::Attached(pid) = state(&self.queue) { pid } else { 0 };
             return Err(QueueError::Attached { end: "receiver".into(), pid });
@@ -277,19 +277,6 @@ const fn check_bytes(message_bytes: usize) -> Result<usize, QueueError> {
     match message_bytes {
         1..=MAX_MESSAGE_BYTES => Ok(message_bytes),
         _ => Err(QueueError::MessageBytes(message_bytes)),
-    }
-}
-
-/// Returns the size of a message as the descriptor has it: 0 there means no typed messages.
-const fn to_word(message_bytes: usize) -> u64 {
-    if message_bytes == 0 { u64::MAX } else { message_bytes as u64 }
-}
-
-fn from_word(word: u64) -> usize {
-    match word {
-        0 => usize::MAX,
-        u64::MAX => 0,
-        _ => usize::try_from(word).unwrap_or(usize::MAX),
     }
 }
 

@@ -1,15 +1,14 @@
 //! The receiving end of a queue of messages of a size that is known when the program runs.
 
+use super::byte_link::ByteLink;
 use super::descriptor::{self, AttachedEnd, EndState, QueueEnd};
 use super::error::{ByteError, ProducerFault, QueueError};
 use super::liveness::{ProducerState, producer_state, producer_states};
-use super::overflow::OverflowReader;
-use super::payload::{SLOT_BYTES, copy_from_slot};
+use super::rings::Rings;
 use super::technique_queue::Queue;
 use super::wake::{MAX_WAIT, Waiter};
-use super::waking_mux::WakingMux;
-use crate::ring::spsc_mux::Mux;
-use crate::ring::{Consumer as _, Link, Message as Slot};
+use crate::ring::packed::{EndPosition, PackedLayout, PackedReceiver};
+use core::ops::ControlFlow;
 use core::time::Duration;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -19,12 +18,10 @@ use zerocopy::IntoBytes as _;
 /// The receiving end of a queue of messages of a fixed number of bytes:
 /// [`ByteQueue`](super::ByteQueue). It is used as [`Receiver`](super::Receiver).
 pub struct ByteReceiver {
-    pub(super) mux: Mux,
-    queue: Queue<WakingMux>,
+    pub(super) rings: Rings,
+    queue: Queue<ByteLink>,
     waiter: Waiter,
     message_bytes: usize,
-    /// By producer; empty if the messages fit into slots.
-    overflows: Vec<OverflowReader>,
     /// Copy of the message that was taken last with [`ByteReceiver::take`].
     taken: Vec<u64>,
     /// A message was taken with [`ByteReceiver::take`], and neither released nor put back.
@@ -36,26 +33,24 @@ pub struct ByteReceiver {
 
 impl ByteReceiver {
     pub(super) fn attach(
-        mut queue: Queue<WakingMux>,
+        mut queue: Queue<ByteLink>,
         message_bytes: usize,
         lock: File,
     ) -> Result<Self, QueueError> {
         let fifo = queue.open_fifo()?;
         let waiter = Waiter::attach(&mut queue.attached, fifo)?;
-        let mut mux = WakingMux::consumer(&queue.spec, &mut queue.attached)?;
+        let mut rings = Rings::attach(&queue.spec, message_bytes, &mut queue.attached)?;
         for index in 0..queue.producers() {
             if descriptor::end_state(&queue.words, QueueEnd::Producer(index)) == EndState::Retired {
-                mux.forget(index);
+                rings.retire(index);
             }
         }
-        let overflows = OverflowReader::attach(&queue.spec, message_bytes, &mut queue.attached)?;
         let end = AttachedEnd::resume(&queue.words, QueueEnd::Consumer, lock);
         Ok(Self {
-            mux,
+            rings,
             queue,
             waiter,
             message_bytes,
-            overflows,
             taken: vec![0; message_bytes.div_ceil(8)],
             has_taken: false,
             last_producer: 0,
@@ -66,6 +61,31 @@ impl ByteReceiver {
     /// Returns the size of the queue's messages in bytes.
     pub const fn message_bytes(&self) -> usize {
         self.message_bytes
+    }
+
+    /// Returns the layout of the ring that code of another language may pop from without a call,
+    /// and the receiver's position there. `None` for a queue of several producers, while the
+    /// receiver is armed, and while it has a message that was taken: then each pop is a call.
+    pub fn layout(&mut self) -> Option<(PackedLayout, EndPosition)> {
+        if self.has_taken || self.waiter.is_armed() {
+            return None;
+        }
+        self.rings.only().map(|ring| (ring.layout(), ring.position()))
+    }
+
+    /// Returns the layout of the first producer's ring, whether or not it may be popped from
+    /// without a call now.
+    pub fn ring_layout(&self) -> PackedLayout {
+        self.rings.first_layout()
+    }
+
+    /// Continues at the position to which code of another language has popped. Does nothing unless
+    /// [`ByteReceiver::layout`] returns a ring.
+    pub fn set_position(&mut self, position: EndPosition) {
+        if let (Some(ring), false) = (self.rings.only(), self.has_taken) {
+            ring.set_position(position);
+            self.last_producer = 0;
+        }
     }
 
     /// Takes the next message into `message`, as [`Receiver::pop`](super::Receiver::pop) does.
@@ -137,7 +157,7 @@ impl ByteReceiver {
     pub fn release(&mut self) -> bool {
         let has_taken = core::mem::take(&mut self.has_taken);
         if has_taken {
-            self.mux.release();
+            self.rings.release();
         }
         has_taken
     }
@@ -147,7 +167,7 @@ impl ByteReceiver {
     pub fn put_back(&mut self) -> bool {
         let has_taken = core::mem::take(&mut self.has_taken);
         if has_taken {
-            self.mux.rewind(1);
+            self.rings.put_back();
         }
         has_taken
     }
@@ -162,15 +182,15 @@ impl ByteReceiver {
 
     #[inline(always)]
     fn pop_checked(&mut self, message: &mut [u8]) -> Result<bool, ProducerFault> {
-        let popped = self.next_message::<true, _>(message.len(), |found| found.copy_to(message));
+        let popped = self.next_message::<true, _>(|ring| ring.copy_next(message));
         Ok(popped?.is_some())
     }
 
     #[inline(always)]
     fn take_checked(&mut self) -> Result<bool, ProducerFault> {
         let (bytes, mut taken) = (self.message_bytes, core::mem::take(&mut self.taken));
-        let copy = |found: FoundMessage<'_>| found.copy_to(&mut taken.as_mut_bytes()[..bytes]);
-        let is_taken = self.next_message::<false, _>(bytes, copy).map(|copied| copied.is_some());
+        let copy = |ring: &mut PackedReceiver| ring.copy_next(&mut taken.as_mut_bytes()[..bytes]);
+        let is_taken = self.next_message::<false, _>(copy).map(|copied| copied.is_some());
         self.taken = taken;
         is_taken
     }
@@ -180,66 +200,113 @@ impl ByteReceiver {
         &self.taken.as_bytes()[..self.message_bytes]
     }
 
-    /// Passes the next message to `read`. Its slot is freed if `RELEASES`. `bytes` is the size of
-    /// the queue's messages; a constant one leaves one of the two ways.
+    /// Passes the ring of the next message, which is there, to `read`. What that takes is freed if
+    /// `RELEASES`.
     #[inline(always)]
     pub(super) fn next_message<const RELEASES: bool, R>(
         &mut self,
-        bytes: usize,
-        read: impl FnOnce(FoundMessage<'_>) -> R,
+        read: impl FnOnce(&mut PackedReceiver) -> R,
     ) -> Result<Option<R>, ProducerFault> {
         self.waiter.disarm();
-        let taken = if bytes <= SLOT_BYTES {
-            let next = if RELEASES { self.mux.try_pop() } else { self.mux.take() };
-            next.map(|(producer, slot)| (producer, read(FoundMessage { slot, overflow: None })))
-        } else {
-            self.next_long::<RELEASES, R>(read)
-        };
-        self.message_or_fault(taken)
-    }
-
-    #[inline(never)]
-    fn next_long<const RELEASES: bool, R>(
-        &mut self,
-        read: impl FnOnce(FoundMessage<'_>) -> R,
-    ) -> Option<(Option<usize>, R)> {
-        let Some((producer, slot)) = self.mux.take() else {
-            self.prefetch_next();
-            return None;
-        };
-        let overflow = self.overflows.get(producer.unwrap_or_default()).zip(self.mux.taken_position());
-        let message = read(FoundMessage { slot, overflow });
+        let Some((producer, ring)) = self.rings.next_ring() else { return self.fault() };
+        let result = read(ring);
         if RELEASES {
-            self.mux.release();
+            ring.release();
         }
-        Some((producer, message))
+        self.last_producer = producer;
+        Ok(Some(result))
     }
 
-    /// Fetches what will be needed if the next message is of the last one's producer.
+    /// Takes up to as many messages of one producer as `messages` has room for, next to each other.
+    /// Returns their number, 0 if there is none now: see
+    /// [`Receiver::pop_many`](super::Receiver::pop_many).
+    ///
+    /// # Errors
+    /// As [`ByteReceiver::pop_into`]; [`ByteError::Size`]: the bytes are not those of whole
+    /// messages.
     #[inline]
-    fn prefetch_next(&self) {
-        if let (Some(overflow), Some(last)) =
-            (self.overflows.get(self.last_producer), self.mux.taken_position())
-        {
-            overflow.prefetch(last + 1);
-        }
+    pub fn pop_many(&mut self, messages: &mut [u8]) -> Result<usize, ByteError> {
+        let len = messages.len();
+        self.check_pop(if len.is_multiple_of(self.message_bytes) { self.message_bytes } else { len })?;
+        Ok(self.pop_many_checked(messages)?)
     }
 
     #[inline]
-    fn message_or_fault<R>(&mut self, taken: Option<(Option<usize>, R)>) -> Result<Option<R>, ProducerFault> {
-        match taken {
-            Some((producer, message)) => {
-                self.last_producer = producer.unwrap_or_default();
-                Ok(Some(message))
+    pub(super) fn pop_many_checked(&mut self, messages: &mut [u8]) -> Result<usize, ProducerFault> {
+        let bytes = self.message_bytes;
+        let mut messages = messages.chunks_exact_mut(bytes);
+        self.take_many(messages.len(), |ring, _| {
+            if let Some(message) = messages.next() {
+                ring.copy_next(message);
             }
-            None => self.fault(),
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// Passes up to `max` messages of one producer to `each`, and then frees their places together.
+    /// Returns their number: see [`Receiver::drain`](super::Receiver::drain). The bytes are the
+    /// receiver's own copy, as those of [`ByteReceiver::take`].
+    ///
+    /// A message for which `each` returns `Break` stays, and so do those after it.
+    ///
+    /// # Errors
+    /// As [`ByteReceiver::take`].
+    pub fn drain(
+        &mut self,
+        max: usize,
+        mut each: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<usize, ByteError> {
+        if self.has_taken {
+            return Err(ByteError::Taken);
         }
+        let (bytes, mut taken) = (self.message_bytes, core::mem::take(&mut self.taken));
+        if taken.is_empty() {
+            // `each` of the drain before has panicked.
+            taken = vec![0; bytes.div_ceil(8)];
+        }
+        let drained = self.take_many(max, |ring, _| {
+            let message = &mut taken.as_mut_bytes()[..bytes];
+            ring.copy_next(message);
+            each(message)
+        });
+        self.taken = taken;
+        Ok(drained?)
+    }
+
+    /// Calls `take` for each of up to `max` messages of one producer, with its ring and the number
+    /// of the message; it takes one each time. Frees their places together. A message for which it
+    /// returns `Break` stays. All of them stay if it panics.
+    #[inline(always)]
+    pub(super) fn take_many(
+        &mut self,
+        max: usize,
+        mut take: impl FnMut(&mut PackedReceiver, usize) -> ControlFlow<()>,
+    ) -> Result<usize, ProducerFault> {
+        if max == 0 {
+            return Ok(0);
+        }
+        let taken = self.next_message::<true, _>(|ring| {
+            // There is one, so this finds no fault.
+            let count = ring.available(max, &mut None);
+            let mut unreleased = Unreleased { ring, count: 0 };
+            for number in 0..count {
+                unreleased.count += 1;
+                if take(unreleased.ring, number).is_break() {
+                    unreleased.ring.rewind(1);
+                    core::mem::forget(unreleased);
+                    return number;
+                }
+            }
+            core::mem::forget(unreleased);
+            count
+        })?;
+        Ok(taken.unwrap_or(0))
     }
 
     #[inline]
     fn fault<R>(&mut self) -> Result<Option<R>, ProducerFault> {
-        match self.mux.take_fault() {
-            Some((producer, fault)) => Err(ProducerFault { producer: producer.unwrap_or_default(), fault }),
+        match self.rings.take_fault() {
+            Some((producer, fault)) => Err(ProducerFault { producer, fault }),
             None => Ok(None),
         }
     }
@@ -272,7 +339,7 @@ impl ByteReceiver {
     /// wake-up leaves the message unannounced until the next push.
     pub fn prepare_wait(&mut self) -> bool {
         self.waiter.arm();
-        let is_empty = self.mux.looks_empty();
+        let is_empty = self.rings.look_empty();
         if !is_empty {
             self.waiter.disarm();
         }
@@ -317,7 +384,10 @@ impl ByteReceiver {
     /// As [`ByteReceiver::retire`].
     pub fn renew(&mut self, index: usize) -> Result<bool, QueueError> {
         let Some(_lock) = self.drain_check(index)? else { return Ok(false) };
-        self.queue.renew(index, &mut self.mux)
+        self.queue.reset_memory(index)?;
+        self.rings.renew(index);
+        descriptor::free_end(&self.queue.words, QueueEnd::Producer(index));
+        Ok(true)
     }
 
     pub(super) fn label(&self) -> &str {
@@ -337,34 +407,25 @@ impl ByteReceiver {
         let lock = lock.ok_or(QueueError::ProducerAlive(index))?;
         // The ring has moved past a taken message, which is still the receiver's until its release.
         let is_taken_from = self.has_taken && self.last_producer == index;
-        if is_taken_from || !self.mux.is_drained(index) {
+        if is_taken_from || !self.rings.is_drained(index) {
             return Ok(None);
         }
         // Before the ring is renewed: a successor of this receiver must not read it again.
         descriptor::retire_end(&self.queue.words, index);
-        self.mux.retire(index);
+        self.rings.retire(index);
         Ok(Some(lock))
     }
 }
 
-/// A message that was taken, and is still where its sender wrote it if it is a long one.
-pub(super) struct FoundMessage<'a> {
-    slot: Slot,
-    /// The rest of a long message, and its position there.
-    overflow: Option<(&'a OverflowReader, u64)>,
+/// Messages that were taken and not released; they are put back if their user panics.
+struct Unreleased<'a> {
+    ring: &'a mut PackedReceiver,
+    count: u64,
 }
 
-impl FoundMessage<'_> {
-    /// Copies a message of the size of `message`.
-    #[inline(always)]
-    pub(super) fn copy_to(self, message: &mut [u8]) {
-        match (message.split_at_mut_checked(SLOT_BYTES), self.overflow) {
-            (Some((first, rest)), Some((overflow, position))) => {
-                copy_from_slot(self.slot, first);
-                overflow.read(position, rest);
-            }
-            _ => copy_from_slot(self.slot, message),
-        }
+impl Drop for Unreleased<'_> {
+    fn drop(&mut self) {
+        self.ring.rewind(self.count);
     }
 }
 

@@ -1,33 +1,30 @@
 //! The sending end of a queue of messages of a size that is known when the program runs.
 
+use super::byte_link::ByteLink;
 use super::descriptor::{AttachedEnd, QueueEnd};
 use super::error::{ByteError, QueueError};
-use super::overflow::OverflowWriter;
-use super::payload::{SLOT_BYTES, to_slot};
+use super::rings;
 use super::technique_queue::Queue;
 use super::wake::Waker;
-use super::waking_mux::WakingMux;
-use crate::ring::spsc_mux::SpscMuxProducer;
-use crate::ring::{Full, Link as _, Producer as _};
+use crate::ring::Full;
+use crate::ring::packed::{EndPosition, PackedLayout, PackedSender};
+use crate::sync::AtomicU64;
 use std::fs::File;
 
 /// The sending end of a queue of messages of a fixed number of bytes:
 /// [`ByteQueue`](super::ByteQueue). Dropping it frees its producer; messages that were pushed
 /// arrive.
 pub struct ByteSender {
-    ring: SpscMuxProducer,
-    /// `None` if the messages fit into slots.
-    overflow: Option<OverflowWriter>,
+    ring: PackedSender,
     waker: Waker,
     index: usize,
-    message_bytes: usize,
     #[cfg_attr(not(test), expect(dead_code, reason = "freed when it is dropped"))]
     end: AttachedEnd,
 }
 
 impl ByteSender {
     pub(super) fn attach(
-        queue: &mut Queue<WakingMux>,
+        queue: &mut Queue<ByteLink>,
         message_bytes: usize,
         index: usize,
         lock: File,
@@ -35,10 +32,9 @@ impl ByteSender {
         let fifo = queue.open_fifo()?;
         let waker = Waker::attach(&mut queue.attached, fifo)?;
         // It continues after what is there.
-        let ring = WakingMux::producer(&queue.spec, index, &mut queue.attached)?;
-        let overflow = OverflowWriter::attach(&queue.spec, index, message_bytes, &mut queue.attached)?;
+        let ring = rings::attach_sender(&queue.spec, index, message_bytes, &mut queue.attached)?;
         let end = AttachedEnd::resume(&queue.words, QueueEnd::Producer(index), lock);
-        Ok(Self { ring, overflow, waker, index, message_bytes, end })
+        Ok(Self { ring, waker, index, end })
     }
 
     /// Puts a message into the queue as [`Sender::push`](super::Sender::push) does.
@@ -48,46 +44,92 @@ impl ByteSender {
     /// message was not taken.
     #[inline]
     pub fn push(&mut self, message: &[u8]) -> Result<(), ByteError> {
-        if message.len() != self.message_bytes {
-            return Err(ByteError::Size { expected: self.message_bytes, found: message.len() });
-        }
+        self.check_size(message.len())?;
         Ok(self.push_checked(message)?)
     }
 
-    /// Puts a message of the queue's size into the queue. A constant size leaves one of the two
-    /// ways.
+    /// Puts a message of the queue's size into the queue.
     #[inline(always)]
     pub(super) fn push_checked(&mut self, message: &[u8]) -> Result<(), Full> {
-        if message.len() <= SLOT_BYTES {
-            self.ring.try_push(&to_slot(message))?;
-        } else {
-            self.push_long(message)?;
-        }
+        self.ring.push(message)?;
         self.waker.wake();
         Ok(())
     }
 
-    #[inline(never)]
-    fn push_long(&mut self, message: &[u8]) -> Result<(), Full> {
-        self.write_overflow(message)?;
-        // There is room for it, which only this end takes.
-        self.ring.try_push(&to_slot(&message[..SLOT_BYTES]))
+    /// Puts the first of some messages into the queue as
+    /// [`Sender::push_many`](super::Sender::push_many) does. They lie next to each other.
+    ///
+    /// # Errors
+    /// [`ByteError::Size`]: the bytes are not those of whole messages. Nothing was taken.
+    #[inline]
+    pub fn push_many(&mut self, messages: &[u8]) -> Result<usize, ByteError> {
+        self.check_size(match messages.len() % self.message_bytes() {
+            0 => self.message_bytes(),
+            _ => messages.len(),
+        })?;
+        let messages = messages.chunks_exact(self.message_bytes());
+        Ok(self.push_each(messages.len(), messages, |message| message))
     }
 
-    /// Writes what the slot of the next message has no room for, which nothing shows yet.
-    #[inline]
-    pub(super) fn write_overflow(&mut self, message: &[u8]) -> Result<(), Full> {
-        let (ring, Some(overflow)) = (&mut self.ring.0, &self.overflow) else { return Err(Full) };
-        if !ring.has_room() {
-            return Err(Full);
+    /// Puts the first of `count` messages of the queue's size into the queue.
+    #[inline(always)]
+    pub(super) fn push_each<M>(
+        &mut self,
+        count: usize,
+        messages: impl Iterator<Item = M>,
+        bytes: impl Fn(&M) -> &[u8],
+    ) -> usize {
+        let pushed = self.ring.push_each(count, messages, bytes);
+        if pushed > 0 {
+            self.waker.wake();
         }
-        overflow.write(ring.published(), &message[SLOT_BYTES..]);
-        Ok(())
+        pushed
+    }
+
+    #[inline(always)]
+    fn check_size(&self, found: usize) -> Result<(), ByteError> {
+        let expected = self.message_bytes();
+        if found == expected { Ok(()) } else { Err(ByteError::Size { expected, found }) }
+    }
+
+    /// Wakes the receiver if it waits. For code of another language, after it has pushed without a
+    /// call.
+    pub fn wake(&mut self) {
+        self.waker.wake();
+    }
+
+    /// Returns the receiver's flag, for code of another language. While it is 0, no wake-up is
+    /// needed.
+    pub fn wake_flag(&self) -> &AtomicU64 {
+        self.waker.flag()
+    }
+
+    /// Returns the layout of the sender's ring, for code of another language.
+    pub fn layout(&self) -> PackedLayout {
+        self.ring.layout()
+    }
+
+    /// Returns the sender's position in its ring.
+    pub const fn position(&self) -> EndPosition {
+        self.ring.position()
+    }
+
+    /// Continues at the position to which code of another language has pushed.
+    #[inline]
+    pub fn set_position(&mut self, position: EndPosition) {
+        self.ring.set_position(position);
     }
 
     /// Returns the size of the queue's messages in bytes.
+    #[inline(always)]
     pub const fn message_bytes(&self) -> usize {
-        self.message_bytes
+        self.ring.message_bytes()
+    }
+
+    /// Pushes a message halfway, as a sender does that is killed before it publishes the message.
+    #[cfg(test)]
+    pub(super) fn push_half(&mut self, message: &[u8]) -> Result<(), Full> {
+        self.ring.push_half(message)
     }
 
     /// Ends this sender as the death of its process would: its end is neither freed nor locked.
@@ -99,7 +141,7 @@ impl ByteSender {
     /// Returns `true` if the receiver has taken everything.
     #[cfg(test)]
     pub(super) fn is_taken(&mut self) -> bool {
-        self.ring.0.free_slots() == self.ring.0.capacity()
+        self.ring.is_taken()
     }
 
     /// Returns the index of this producer, as the receiver has it.

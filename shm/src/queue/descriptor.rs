@@ -16,7 +16,6 @@
 //! write it, so each handle keeps what it read when it was made, and [`QueueDescriptor::write`]
 //! restores the segment from that.
 
-use super::payload::SLOT_BYTES;
 use crate::attached::Peers;
 use crate::memory::header::{HEADER_WORDS, run_hash};
 use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind};
@@ -37,9 +36,11 @@ pub(super) const KIND: SegmentKind = SegmentKind::new(
         ("consumer", CONSUMER),
         ("ends", ENDS),
         ("file", FILE_WORDS),
-        ("slot-bytes", SLOT_BYTES),
+        ("packed", LAYOUT),
     ],
 );
+/// Version of the layout of a typed queue's memory. 2: packed rings.
+const LAYOUT: usize = 2;
 const PRODUCERS: usize = HEADER_WORDS;
 const TECHNIQUE: usize = PRODUCERS + 1;
 const MESSAGE_BYTES: usize = TECHNIQUE + 1;

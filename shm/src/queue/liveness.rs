@@ -1,9 +1,9 @@
 //! Liveness of the producers of a typed queue.
 
+use super::byte_link::ByteLink;
 use super::descriptor::{self, EndState, QueueEnd};
 use super::error::QueueError;
 use super::technique_queue::Queue;
-use super::waking_mux::WakingMux;
 
 /// State of a queue's producer: free, attached, dead or retired. Liveness is exact: the kernel
 /// releases the lock of a producer's end when its process ends, which is visible in every PID
@@ -29,7 +29,7 @@ pub enum ProducerState {
 }
 
 /// Returns the state of one producer of the queue, whose index was checked.
-pub(super) fn producer_state(queue: &Queue<WakingMux>, index: usize) -> Result<ProducerState, QueueError> {
+pub(super) fn producer_state(queue: &Queue<ByteLink>, index: usize) -> Result<ProducerState, QueueError> {
     let end = QueueEnd::Producer(index);
     // First: a process that ends in between has its state then, and no lock.
     let state = descriptor::end_state(&queue.words, end);
@@ -41,6 +41,6 @@ pub(super) fn producer_state(queue: &Queue<WakingMux>, index: usize) -> Result<P
     })
 }
 
-pub(super) fn producer_states(queue: &Queue<WakingMux>) -> Result<Vec<ProducerState>, QueueError> {
+pub(super) fn producer_states(queue: &Queue<ByteLink>) -> Result<Vec<ProducerState>, QueueError> {
     (0..queue.producers()).map(|index| producer_state(queue, index)).collect()
 }

@@ -107,6 +107,7 @@
 //! are for a run to give, see the crate `protocol`. A queue that is [`sealed`] has no name and no
 //! file: its descriptors are sent or inherited.
 
+mod byte_link;
 mod byte_queue;
 mod byte_receiver;
 mod byte_sender;
@@ -118,9 +119,9 @@ mod leftovers;
 mod liveness;
 mod message_queue;
 mod names;
-mod overflow;
 mod payload;
 mod receiver;
+mod rings;
 mod sealed_memory;
 mod sealed_queue;
 #[cfg(all(test, not(miri)))]
@@ -135,7 +136,6 @@ mod tests;
 #[cfg(all(test, not(miri)))]
 mod typed_tests;
 mod wake;
-mod waking_mux;
 
 pub use crate::ring::Full;
 pub use byte_queue::ByteQueue;

@@ -5,7 +5,9 @@ use super::error::{ProducerFault, QueueError};
 use super::liveness::ProducerState;
 use super::payload::Message;
 use super::taken_message::TakenMessage;
+use crate::ring::packed::PackedReceiver;
 use core::marker::PhantomData;
+use core::ops::ControlFlow;
 use core::time::Duration;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 
@@ -72,6 +74,61 @@ impl<T: Message> Receiver<T> {
     pub fn take(&mut self) -> Result<Option<TakenMessage<'_, T>>, ProducerFault> {
         let taken = next::<false, T>(&mut self.receiver)?;
         Ok(taken.map(|message| TakenMessage::new(&mut self.receiver, message)))
+    }
+
+    /// Takes the next message into `message` as [`Receiver::pop`] does. Returns `false` if there is
+    /// none now. A long message is then copied once, and not moved.
+    ///
+    /// # Errors
+    /// As [`Receiver::pop`].
+    #[inline]
+    pub fn pop_into(&mut self, message: &mut T) -> Result<bool, ProducerFault> {
+        let popped = self.receiver.next_message::<true, _>(|ring| ring.copy_next(message.as_mut_bytes()));
+        Ok(popped?.is_some())
+    }
+
+    /// Takes up to as many messages of one producer as `messages` has room for, and frees their
+    /// places together. Returns their number, 0 if there is none now;
+    /// [`Receiver::last_producer`] tells whose they are.
+    ///
+    /// **At most once:** a receiver that is killed before it has used the messages loses them.
+    ///
+    /// # Errors
+    /// As [`Receiver::pop`].
+    #[inline]
+    pub fn pop_many(&mut self, messages: &mut [T]) -> Result<usize, ProducerFault> {
+        self.receiver.take_many(messages.len(), |ring, number| {
+            ring.copy_next(messages[number].as_mut_bytes());
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// Passes up to `max` messages of one producer to `each`, and then frees their places together.
+    /// Returns their number, 0 if there is none now.
+    ///
+    /// **At least once:** all of them arrive again if `each` panics, or if the receiver is killed
+    /// before this returns.
+    ///
+    /// ```
+    /// use shm::queue;
+    ///
+    /// let name = format!("doc-drain-{}", std::process::id());
+    /// let mut queue = queue::spsc::<u64>(&name, 8)?;
+    /// assert_eq!(queue.sender()?.push_many(&[1, 2, 3]), 3);
+    /// let mut used = Vec::new();
+    /// assert_eq!(queue.receiver()?.drain(100, |message| used.push(message))?, 3);
+    /// assert_eq!(used, [1, 2, 3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Receiver::pop`].
+    #[inline]
+    pub fn drain(&mut self, max: usize, mut each: impl FnMut(T)) -> Result<usize, ProducerFault> {
+        self.receiver.take_many(max, |ring, _| {
+            each(copy_next(ring));
+            ControlFlow::Continue(())
+        })
     }
 
     /// Takes the next message as [`Receiver::pop`] does, waiting for one at most for `timeout`.
@@ -144,11 +201,14 @@ impl<T: Message> Receiver<T> {
 
 #[inline(always)]
 fn next<const RELEASES: bool, T: Message>(receiver: &mut ByteReceiver) -> Result<Option<T>, ProducerFault> {
-    receiver.next_message::<RELEASES, T>(size_of::<T>(), |found| {
-        let mut message = T::new_zeroed();
-        found.copy_to(message.as_mut_bytes());
-        message
-    })
+    receiver.next_message::<RELEASES, T>(copy_next)
+}
+
+#[inline(always)]
+fn copy_next<T: Message>(ring: &mut PackedReceiver) -> T {
+    let mut message = T::new_zeroed();
+    ring.copy_next(message.as_mut_bytes());
+    message
 }
 
 impl<T> AsFd for Receiver<T> {

@@ -95,7 +95,7 @@ fn overwritten_sealed_memory_is_a_fault_and_renewed() {
     let words = Region::map("test", &memory, true).unwrap().words();
     words.iter().for_each(|word| word.store(77, Ordering::Relaxed));
     let fault = receiver.pop().unwrap_err();
-    assert!(matches!(fault.fault, PeerFault::InvalidSequence { .. }), "{fault}");
+    assert!(matches!(fault.fault, PeerFault::InvalidTail { .. }), "{fault}");
     sender.abandon();
     assert!(receiver.renew(0).unwrap(), "headers are not read from memory");
     queue.sender().unwrap().push(&1).unwrap();
@@ -158,7 +158,8 @@ fn forged_headers_of_sealed_memory_are_refused() {
         assert!(matches!(error, QueueError::Producers(_) | QueueError::Region(_)), "{count}: {error}");
     }
     assert!(matches!(refusal(producers + 1, 5), QueueError::Technique { .. }));
-    assert!(matches!(refusal(producers + 2, 16), QueueError::MessageSize { found: 16, expected: 8, .. }));
+    assert!(matches!(header(refusal(producers + 2, 16)), HeaderError::Size { .. }));
+    assert_eq!(header(refusal(producers + 2, 7)), HeaderError::OtherRun);
     assert!(matches!(refusal(producers + 3, 0), QueueError::Incomplete(_)));
     // The first ring's header: its kind, its size, its run.
     let first = (HEADER_WORDS + 7_usize).next_multiple_of(16);

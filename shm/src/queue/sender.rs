@@ -30,16 +30,25 @@ impl<T: Message> Sender<T> {
         self.sender.push_checked(message.as_bytes())
     }
 
+    /// Puts the first of some messages into the queue, up to as many as fit, with one wake-up.
+    /// Returns their number. A sender that is killed here has pushed the first ones, or none.
+    ///
+    /// Release: as [`Sender::push`].
+    #[inline]
+    pub fn push_many(&mut self, messages: &[T]) -> usize {
+        self.sender.push_each(messages.len(), messages.iter(), |message| message.as_bytes())
+    }
+
     /// Ends this sender as the death of its process would: its end is neither freed nor locked.
     #[cfg(test)]
     pub(super) fn abandon(self) {
         self.sender.abandon();
     }
 
-    /// Pushes a message halfway, as a sender does that is killed before it publishes the slot.
+    /// Pushes a message halfway, as a sender does that is killed before it publishes it.
     #[cfg(test)]
     pub(super) fn push_half(&mut self, message: &T) {
-        self.sender.write_overflow(message.as_bytes()).expect("there is room");
+        self.sender.push_half(message.as_bytes()).expect("there is room");
     }
 
     /// Returns `true` if the receiver has taken everything.

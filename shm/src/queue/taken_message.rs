@@ -2,7 +2,6 @@
 
 use super::byte_receiver::ByteReceiver;
 use super::payload::Message;
-use crate::ring::Consumer as _;
 use core::ops::Deref;
 
 /// A message that was taken and still has its slot in the queue: see
@@ -29,7 +28,7 @@ impl<'a, T: Message> TakenMessage<'a, T> {
     /// Release: everything that this thread did with the message comes before its slot is reused.
     #[inline]
     pub fn release(mut self) {
-        self.receiver.mux.release();
+        self.receiver.rings.release();
         self.is_released = true;
     }
 
@@ -52,7 +51,7 @@ impl<T: Message> Drop for TakenMessage<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if !self.is_released {
-            self.receiver.mux.rewind(1);
+            self.receiver.rings.put_back();
         }
     }
 }

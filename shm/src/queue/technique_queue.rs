@@ -4,7 +4,8 @@ use super::descriptor::{self, AttachedPeers, DESCRIPTOR, ListedFile, QueueDescri
 use super::error::{MAX_PRODUCERS, MAX_SLOTS, QueueError};
 use super::leftovers::remove;
 use super::names::{check_name, segment_name};
-use super::overflow;
+use super::payload::from_word;
+use super::rings;
 use super::sealed_memory::{SEALED, SealedMemory};
 use super::wake::{self, FIFO};
 use crate::attached::{Access, Attached, Peers, Source};
@@ -109,9 +110,8 @@ fn other_technique<T: Link>(name: &str) -> QueueError {
 
 /// Specifies all segments of a queue but its descriptor.
 pub(super) fn segments<T: Link>(link: &LinkSpec, descriptor: &QueueDescriptor) -> Vec<SegmentSpec> {
-    // Not more than a queue has if a peer scribbled on it: then no message has overflow.
-    let message_bytes = usize::try_from(descriptor.message_bytes).unwrap_or(0);
-    T::segments(link).into_iter().chain(overflow::segments(link, message_bytes)).collect()
+    // Of a size that no queue has, if a peer scribbled on it: then there are no rings.
+    rings::segments(link, from_word(descriptor.message_bytes)).into_iter().chain(T::segments(link)).collect()
 }
 
 pub(super) const fn link_spec(producers: usize, capacity: u32) -> LinkSpec<'static> {
@@ -369,6 +369,14 @@ impl<T: Link> Queue<T> {
         if !consumer.retire(index) {
             return Ok(false);
         }
+        self.reset_memory(index)?;
+        consumer.renew(index);
+        descriptor::free_end(&self.words, QueueEnd::Producer(index));
+        Ok(true)
+    }
+
+    /// Resets the memory of a retired producer, and the headers of all segments.
+    pub(super) fn reset_memory(&mut self, index: usize) -> Result<(), QueueError> {
         for spec in segments::<T>(&self.spec, &self.descriptor) {
             if !matches!(spec.place, SegmentPlace::Memory | SegmentPlace::Reserve) {
                 continue;
@@ -383,9 +391,7 @@ impl<T: Link> Queue<T> {
         }
         self.descriptor.write(&self.words);
         descriptor::set_ready(&self.words);
-        consumer.renew(index);
-        descriptor::free_end(&self.words, QueueEnd::Producer(index));
-        Ok(true)
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 //! `tests/all/queues`.
 
 use super::*;
-use crate::ring::PeerFault;
+use crate::ring::{PeerFault, packed};
 use crate::sync::Ordering;
 use std::time::{Duration, Instant};
 
@@ -189,7 +189,7 @@ fn large_message_of_crashed_sender_is_dropped() {
     assert_eq!(drain(&mut receiver), [[3; 100], [4; 100]]);
 }
 
-/// A message that is not released keeps its overflow, however many are pushed after it.
+/// A message that is not released keeps its place, however many are pushed after it.
 #[test]
 fn full_queue_overwrites_no_taken_message() {
     let mut queue = spsc::<[u8; 64]>(&name("overwrite"), 4).unwrap();
@@ -206,12 +206,13 @@ fn full_queue_overwrites_no_taken_message() {
 }
 
 #[test]
-fn damaged_overflow_of_a_producer_is_reset_by_renew() {
-    let mut queue = mpsc::<[u8; 64]>(&name("overflow"), 4).unwrap();
+fn damaged_places_of_a_producer_are_reset_by_renew() {
+    let mut queue = mpsc::<[u8; 64]>(&name("places"), 4).unwrap();
     let mut receiver = queue.receiver().unwrap();
     let sender = queue.sender().unwrap();
-    let overflow = queue.attached().region("queue-0.overflow", crate::queue::overflow::KIND).unwrap();
-    overflow.words().iter().for_each(|word| word.store(77, Ordering::Relaxed));
+    let ring = queue.attached().region("queue-0", packed::KIND).unwrap().words();
+    // The ring's tail stays: nothing was published.
+    ring[packed::tail_word(0) + 1..].iter().for_each(|word| word.store(77, Ordering::Relaxed));
     sender.abandon();
     assert!(receiver.renew(0).unwrap());
     let mut successor = queue.sender().unwrap();
@@ -227,8 +228,7 @@ fn overwritten_ring_is_a_fault_of_its_producer() {
     let mut queue = mpsc::<u64>(&name, 8).unwrap();
     let mut receiver = queue.receiver().unwrap();
     let (bad, mut good) = (queue.sender().unwrap(), queue.sender().unwrap());
-    let kind = crate::ring::spsc::KIND;
-    let ring = queue.attached().region("queue-0", kind).unwrap().words();
+    let ring = queue.attached().region("queue-0", packed::KIND).unwrap().words();
     ring[HEADER..].iter().for_each(|word| word.store(77, Ordering::Relaxed));
     good.push(&1).unwrap();
     let mut faults = Vec::new();
@@ -236,7 +236,7 @@ fn overwritten_ring_is_a_fault_of_its_producer() {
     for _ in 0..4 {
         match receiver.pop() {
             Ok(message) => taken.extend(message),
-            Err(ProducerFault { producer, fault: PeerFault::InvalidSequence { .. } }) => {
+            Err(ProducerFault { producer, fault: PeerFault::InvalidTail { tail: 77, position: 0 } }) => {
                 faults.push(producer)
             }
             Err(other) => panic!("{other}"),
@@ -336,4 +336,153 @@ fn push_during_the_first_wait_of_a_queue_is_seen() {
             assert_eq!(receiver.pop(), Ok(Some(n)));
         });
     }
+}
+
+/// The words of positions that a peer may write, from a queue of four messages of which two are
+/// taken and two wait.
+fn hostile_positions() -> Vec<u64> {
+    let near = (0..=12).chain(76..80);
+    near.chain([u64::MAX, u64::MAX - 1, 1 << 63, u64::MAX >> 8, (u64::MAX >> 8) + 1]).collect()
+}
+
+/// Whatever a sender writes as its position, the receiver gets messages or one fault, and no more
+/// messages than there are places.
+#[test]
+fn hostile_tail_is_a_fault_or_messages_of_its_producer() {
+    for tail in hostile_positions() {
+        let mut queue = sealed::<u64>(2, 4).unwrap();
+        let mut receiver = queue.receiver().unwrap();
+        let (mut bad, mut good) = (queue.sender().unwrap(), queue.sender().unwrap());
+        assert_eq!(bad.push_many(&[0, 1, 2, 3]), 4);
+        assert_eq!((receiver.pop(), receiver.pop()), (Ok(Some(0)), Ok(Some(1))));
+        let ring = queue.attached().region("queue-0", packed::KIND).unwrap().words();
+        ring[packed::tail_word(0)].store(tail, Ordering::Relaxed);
+        good.push(&7).unwrap();
+        let (mut taken, mut faults) = (Vec::new(), 0);
+        for _ in 0..20 {
+            match receiver.pop() {
+                Ok(Some(message)) => taken.push((receiver.last_producer(), message)),
+                Ok(None) => {}
+                Err(ProducerFault { producer: 0, fault: PeerFault::InvalidTail { .. } }) => faults += 1,
+                Err(other) => panic!("{other}"),
+            }
+        }
+        // Four were known before the tail was overwritten, and are free when it is read again.
+        assert_eq!(faults, u32::from(!(4..=8).contains(&tail)), "{tail}");
+        assert_eq!(taken.iter().filter(|(producer, _)| *producer == 1).count(), 1, "{tail}");
+        let of_bad = taken.len() - 1;
+        assert_eq!(of_bad, 2 + if faults == 0 { tail as usize - 4 } else { 0 }, "{tail}");
+        // Its successor starts from it, and the receiver resets it: nothing panics.
+        bad.abandon();
+        let mut successor = queue.resume_sender(0).unwrap();
+        (0..8).for_each(|n| _ = successor.push(&n));
+        successor.abandon();
+        while receiver.pop().is_ok_and(|message| message.is_some()) {}
+        let _ = receiver.pop();
+        assert!(receiver.renew(0).unwrap());
+        let mut successor = queue.sender().unwrap();
+        successor.push(&9).unwrap();
+        assert_eq!((receiver.pop(), receiver.last_producer()), (Ok(Some(9)), 0), "{tail}");
+    }
+}
+
+/// Whatever a receiver writes as its position, its sender finds room or none, and writes nowhere
+/// but in its places.
+#[test]
+fn hostile_head_makes_a_queue_look_full() {
+    for head in hostile_positions() {
+        let mut queue = sealed::<u64>(1, 4).unwrap();
+        let (mut receiver, mut sender) = (queue.receiver().unwrap(), queue.sender().unwrap());
+        assert_eq!(sender.push_many(&[0, 1, 2, 3, 4]), 4);
+        assert_eq!((receiver.pop(), receiver.pop()), (Ok(Some(0)), Ok(Some(1))));
+        let own = queue.attached().region("queue-0.head", packed::HEAD_KIND).unwrap().words();
+        own[packed::HEAD].store(head, Ordering::Relaxed);
+        let pushed = (4..20).take_while(|n| sender.push(n).is_ok()).count() as u64;
+        assert_eq!(pushed, if head <= 4 { head } else { 0 }, "{head}");
+        // The receiver's own position is the one that counts.
+        let _ = receiver.pop();
+        assert_eq!(own[packed::HEAD].load(Ordering::Relaxed), 3, "{head}");
+        receiver.abandon();
+        own[packed::HEAD].store(head, Ordering::Relaxed);
+        let mut successor = queue.resume_receiver().unwrap();
+        (0..20).for_each(|_| _ = successor.pop());
+    }
+}
+
+#[test]
+fn batches_arrive_whole_and_in_order() {
+    let mut queue = mpsc_of::<[u16; 3]>(&name("batches"), 2, 32).unwrap();
+    let mut receiver = queue.receiver().unwrap();
+    let mut senders = [queue.sender().unwrap(), queue.sender().unwrap()];
+    let message = |n: u64| [n as u16; 3];
+    let (mut pushed, mut taken) = ([0; 2], [0; 2]);
+    for round in 0..300 {
+        for (sender, pushed) in senders.iter_mut().zip(&mut pushed) {
+            let batch: Vec<_> = (*pushed..*pushed + round % 50).map(message).collect();
+            let count = sender.push_many(&batch) as u64;
+            assert!(count <= batch.len() as u64);
+            *pushed += count;
+        }
+        let mut got = Vec::new();
+        if round % 2 == 0 {
+            let mut messages = [[0; 3]; 20];
+            let count = receiver.pop_many(&mut messages).unwrap();
+            got.extend_from_slice(&messages[..count]);
+        } else {
+            let count = receiver.drain(round as usize % 40, |message| got.push(message)).unwrap();
+            assert_eq!(count, got.len());
+        }
+        for found in got {
+            let next = &mut taken[receiver.last_producer()];
+            assert_eq!(found, message(*next));
+            *next += 1;
+        }
+    }
+    while receiver.drain(100, |_| ()).unwrap() > 0 {}
+    assert!(pushed.iter().all(|count| *count > 500), "{pushed:?}");
+}
+
+#[test]
+fn drained_messages_come_again_if_their_user_panics() {
+    let mut queue = sealed::<u64>(1, 8).unwrap();
+    let (mut receiver, mut sender) = (queue.receiver().unwrap(), queue.sender().unwrap());
+    assert_eq!(sender.push_many(&[1, 2, 3]), 3);
+    let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        receiver.drain(3, |message| assert!(message < 2, "a panic on purpose"))
+    }));
+    assert!(failed.is_err());
+    assert_eq!(drain(&mut receiver), [1, 2, 3]);
+}
+
+/// Messages of a size of zero, and of every size around the bounds of the ways to copy.
+#[test]
+fn every_kind_of_size_arrives() {
+    fn send<const B: usize>() {
+        let mut queue = sealed::<[u8; B]>(1, 4).unwrap();
+        let (mut receiver, mut sender) = (queue.receiver().unwrap(), queue.sender().unwrap());
+        for n in 0..30u8 {
+            let message: [u8; B] = core::array::from_fn(|at| n ^ at as u8);
+            assert_eq!(sender.push_many(&[message, message]), 2, "{B}");
+            sender.push(&message).unwrap();
+            assert_eq!([receiver.pop(), receiver.pop(), receiver.pop()], [Ok(Some(message)); 3], "{B}");
+            assert_eq!(receiver.pop(), Ok(None), "{B}");
+        }
+    }
+    send::<0>();
+    send::<1>();
+    send::<2>();
+    send::<3>();
+    send::<4>();
+    send::<7>();
+    send::<8>();
+    send::<12>();
+    send::<24>();
+    send::<56>();
+    send::<63>();
+    send::<64>();
+    send::<65>();
+    send::<128>();
+    send::<129>();
+    send::<255>();
+    send::<1000>();
 }

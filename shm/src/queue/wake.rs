@@ -16,7 +16,7 @@ use crate::attached::Attached;
 use crate::bell::{self, BELL, Listener};
 use crate::memory::calls::{effective_user, wait_readable};
 use crate::memory::{ReadOnlyWords, RegionError, SHM_DIR};
-use crate::sync::{Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence};
 use core::time::Duration;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -91,6 +91,11 @@ impl Waker {
         }
     }
 
+    /// Returns the flag, which is 0 until a receiver of the queue has waited.
+    pub(super) fn flag(&self) -> &AtomicU64 {
+        self.flag.futex()
+    }
+
     #[cold]
     fn announce(&mut self, flag: u64) {
         self.announced = flag;
@@ -125,6 +130,11 @@ impl Waiter {
                 std::thread::sleep(FIRST_ARM);
             }
         }
+    }
+
+    /// Returns `true` if the flag is armed.
+    pub(super) const fn is_armed(&self) -> bool {
+        self.is_armed
     }
 
     /// Clears the flag that asks senders for a wake-up, and empties the FIFO. Does nothing if the

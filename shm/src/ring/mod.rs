@@ -15,6 +15,7 @@ pub mod link;
 mod message;
 #[cfg(not(loom))]
 pub mod occupancy;
+pub mod packed;
 mod receiver;
 pub mod spsc;
 #[cfg(not(loom))]

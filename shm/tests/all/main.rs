@@ -4,6 +4,7 @@
 //! | folder or file | tests |
 //! |---|---|
 //! | `board` | boards: against a model, hostile words, real processes, broken variants |
+//! | `packed` | the packed ring against a model queue, with crashes of both ends |
 //! | `properties` | the SPSC ring against a model queue; under Miri as well |
 //! | `queues` | typed queues between processes that are killed |
 //! | `receivers` | receivers that are killed between `take` and `release`, or after a `pop` |
@@ -28,6 +29,7 @@ mod descriptors;
 mod doorbell;
 #[cfg(not(miri))]
 mod examples;
+mod packed;
 mod properties;
 #[cfg(not(miri))]
 mod queues;

@@ -10,4 +10,5 @@
 mod arrays;
 mod bell;
 mod board;
+mod packed;
 mod ring;

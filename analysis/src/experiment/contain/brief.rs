@@ -74,8 +74,8 @@ fn strategies(all: &Containments) -> Option<String> {
     }
     let repaired = all.rows.iter().filter(is_back).filter_map(|row| Some(row.detect_ns? + row.repair_ns?));
     let repaired = typical(&repaired.collect::<Vec<_>>());
-    let lost =
-        all.rows.iter().filter(is_back).fold(0, |sum: u64, row| sum.saturating_add(row.lost_of_others));
+    let lost = all.rows.iter().filter(is_back).filter_map(|row| row.lost_of_others);
+    let lost = lost.fold(0, u64::saturating_add);
     parts.extend(
         repaired.map(|after| format!("repaired {after} after the fault, {} of others lost", count(lost))),
     );

@@ -14,7 +14,10 @@
 
 // Version of this interface: major in the upper 16 bits, minor below. A library serves programs of
 // its major version and of no later minor version.
-#define BHQ_VERSION 65537
+#define BHQ_VERSION 65538
+
+// Version of the layout that pushes and pops without a call work with: bhq_fast_sender_of.
+#define BHQ_LAYOUT 2
 
 // Maximum size of a message in bytes.
 #define BHQ_MAX_MESSAGE_BYTES 65536
@@ -113,6 +116,9 @@
 // A defect of this library: close the handle.
 #define BHQ_DEFECT -27
 
+// The program was compiled for another layout than the library's: compile it again.
+#define BHQ_BAD_LAYOUT -28
+
 // A handle of a queue, from which its ends are attached. Ends outlive it.
 typedef struct bhq_queue bhq_queue;
 
@@ -121,6 +127,56 @@ typedef struct bhq_receiver bhq_receiver;
 
 // The sending end of a queue.
 typedef struct bhq_sender bhq_sender;
+
+// What bhq_fast_push of bulkhead_queue_inline.h works with. A program does not use the fields.
+typedef struct {
+    // Messages that were published.
+    uint64_t tail;
+    // Position up to which there is room, at least.
+    uint64_t limit;
+    // Messages that the queue holds.
+    uint64_t capacity;
+    // Number of places minus one.
+    uint64_t mask;
+    // Bytes of a message.
+    uint64_t message_bytes;
+    // Bytes from one place to the next.
+    uint64_t place_bytes;
+    // The first place.
+    uint8_t *places;
+    // The sender's published position.
+    uint64_t *tail_word;
+    // The receiver's published position.
+    const uint64_t *head_word;
+    // 0 until a receiver of the queue has waited.
+    const uint64_t *wake_flag;
+    // The sender.
+    bhq_sender *sender;
+} bhq_fast_sender;
+
+// What bhq_fast_pop of bulkhead_queue_inline.h works with. A program does not use the fields.
+typedef struct {
+    // Messages that were taken.
+    uint64_t head;
+    // Messages that are known to be published.
+    uint64_t end;
+    // Messages that the queue holds; 0 while each pop is a call.
+    uint64_t capacity;
+    // Number of places minus one.
+    uint64_t mask;
+    // Bytes of a message.
+    uint64_t message_bytes;
+    // Bytes from one place to the next.
+    uint64_t place_bytes;
+    // The first place.
+    const uint8_t *places;
+    // The sender's published position.
+    const uint64_t *tail_word;
+    // The receiver's published position.
+    uint64_t *head_word;
+    // The receiver.
+    bhq_receiver *receiver;
+} bhq_fast_receiver;
 
 #ifdef __cplusplus
 extern "C" {
@@ -394,8 +450,78 @@ int32_t bhq_renew(bhq_receiver *receiver, uint32_t index);
 // `receiver` is null or a handle; `pid` is null or valid for the write of a number.
 int32_t bhq_receiver_producer_state(const bhq_receiver *receiver, uint32_t index, uint64_t *pid);
 
+// Copies the first of `count` messages, which lie next to each other, into the queue, up to as
+// many as fit, and wakes a waiting receiver. A sender that is killed here has pushed the first
+// ones, or none. `bytes` is the size of each.
+//
+// Returns the number of messages that were pushed, BHQ_BAD_SIZE or BHQ_NULL. Release: as bhq_push.
+//
+// # Safety
+// `sender` is null or a handle; `messages` is null or valid for the read of `count` times `bytes`
+// bytes.
+int32_t bhq_push_many(bhq_sender *sender, const void *messages, size_t bytes, uint32_t count);
+
+// Takes up to `max` messages of one producer, copies them to `messages`, next to each other, and
+// frees their places together. At most once, as bhq_pop. `bytes` is the size of each.
+//
+// Returns the number of messages, 0 for none now, BHQ_FAULT, BHQ_TAKEN, BHQ_BAD_SIZE or BHQ_NULL.
+//
+// # Safety
+// `receiver` is null or a handle; `messages` is null or valid for the write of `max` times `bytes`
+// bytes.
+int32_t bhq_pop_many(bhq_receiver *receiver, void *messages, size_t bytes, uint32_t max);
+
+// Passes up to `max` messages of one producer to `each`, one after the other, with `context`; then
+// frees their places together. A message's address is aligned to 8 bytes, and valid until `each`
+// returns. At least once: all of them are the successor's if this process is killed before. A
+// message for which `each` returns another value than 0 stays, and so do those after it. `each`
+// calls no function of this receiver, and throws nothing.
+//
+// Returns the number of messages that were freed, BHQ_FAULT, BHQ_TAKEN or BHQ_NULL.
+//
+// # Safety
+// `receiver` is null or a handle; `each` is null or can be called with `context`.
+int32_t bhq_drain(bhq_receiver *receiver,
+                  uint32_t max,
+                  int32_t (*each)(const void *message, void *context),
+                  void *context);
+
+// Writes to `fast` what bhq_fast_push of bulkhead_queue_inline.h works with, valid until the
+// sender is closed. `layout` is BHQ_LAYOUT, and `fast_bytes` the size of what is pointed to. Calls
+// and pushes without a call may alternate, on one thread at a time. bhq_open_fast_sender calls it.
+//
+// Returns BHQ_OK, BHQ_BAD_LAYOUT or BHQ_NULL.
+//
+// # Safety
+// `sender` is null or a handle; `fast` is null or valid for the write of a pointer.
+int32_t bhq_fast_sender_of(bhq_sender *sender,
+                           uint32_t layout,
+                           size_t fast_bytes,
+                           bhq_fast_sender **fast);
+
+// Wakes the receiver if it waits, after a push without a call. bhq_fast_push calls it.
+//
+// # Safety
+// `sender` is null or a handle.
+int32_t bhq_wake(bhq_sender *sender);
+
+// Writes to `fast` what bhq_fast_pop of bulkhead_queue_inline.h works with, as bhq_fast_sender_of
+// does. bhq_open_fast_receiver calls it.
+//
+// Returns BHQ_OK, BHQ_BAD_LAYOUT or BHQ_NULL.
+//
+// # Safety
+// `receiver` is null or a handle; `fast` is null or valid for the write of a pointer.
+int32_t bhq_fast_receiver_of(bhq_receiver *receiver,
+                             uint32_t layout,
+                             size_t fast_bytes,
+                             bhq_fast_receiver **fast);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus
 
 #endif  /* BULKHEAD_QUEUE_H */
+
+/* Pushes and pops without a call for each message. */
+#include "bulkhead_queue_inline.h"

@@ -13,6 +13,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -72,16 +73,25 @@ struct Producer {
 template <typename T>
 class Sender {
 public:
-    explicit Sender(bhq_sender *sender) noexcept : sender_(sender) {}
+    explicit Sender(bhq_sender *sender) : sender_(sender) {
+        detail::checked(bhq_open_fast_sender(sender, &fast_));
+    }
 
-    /* Puts a message into the queue. Returns false if the queue is full. Never blocks. */
+    /* Puts a message into the queue, without a call. Returns false if the queue is full. Never
+     * blocks. */
     [[nodiscard]] bool push(const T &message) {
-        std::int32_t code = bhq_push(sender_.get(), &message, sizeof(T));
+        std::int32_t code = bhq_fast_push(fast_, &message, sizeof(T));
         if (code == BHQ_FULL) {
             return false;
         }
         detail::checked(code);
         return true;
+    }
+
+    /* Puts the first of some messages into the queue, up to as many as fit. Returns their number. */
+    [[nodiscard]] std::uint32_t push_many(const T *messages, std::uint32_t count) {
+        std::int32_t pushed = bhq_push_many(sender_.get(), messages, sizeof(T), count);
+        return static_cast<std::uint32_t>(detail::checked(pushed));
     }
 
     /* Returns the index of the producer. */
@@ -91,6 +101,7 @@ public:
 
 private:
     detail::Handle<bhq_sender> sender_;
+    bhq_fast_sender *fast_ = nullptr;
 };
 
 /* A message that was taken, and keeps its slot until release(). Destroyed without it, the message
@@ -123,11 +134,49 @@ private:
 template <typename T>
 class Receiver {
 public:
-    explicit Receiver(bhq_receiver *receiver) noexcept : receiver_(receiver) {}
+    explicit Receiver(bhq_receiver *receiver) : receiver_(receiver) {
+        detail::checked(bhq_open_fast_receiver(receiver, &fast_));
+    }
 
-    /* Takes the next message into `message`. Returns false if there is none now. Never blocks. */
+    /* Takes the next message into `message`, without a call from the queue of one producer. Returns
+     * false if there is none now. Never blocks. */
     [[nodiscard]] bool pop(T &message) {
-        return detail::checked(bhq_pop(receiver_.get(), &message, sizeof(T))) == 1;
+        return detail::checked(bhq_fast_pop(fast_, &message, sizeof(T))) == 1;
+    }
+
+    /* Takes up to `max` messages of one producer into `messages`. Returns their number. At most
+     * once. */
+    [[nodiscard]] std::uint32_t pop_many(T *messages, std::uint32_t max) {
+        std::int32_t popped = bhq_pop_many(receiver_.get(), messages, sizeof(T), max);
+        return static_cast<std::uint32_t>(detail::checked(popped));
+    }
+
+    /* Passes up to `max` messages of one producer to `each`, and then frees them together. Returns
+     * their number. At least once: an exception of `each` is thrown again; its message and those
+     * after it stay. */
+    template <typename F>
+    std::uint32_t drain(std::uint32_t max, F &&each) {
+        static_assert(alignof(T) <= 8, "a message that is drained is aligned to 8 bytes: use pop");
+        using Each = std::remove_reference_t<F>;
+        struct Context {
+            Each *each;
+            std::exception_ptr thrown;
+        } context{std::addressof(each), nullptr};
+        auto call = [](const void *message, void *place) noexcept -> std::int32_t {
+            auto *own = static_cast<Context *>(place);
+            try {
+                (*own->each)(*static_cast<const T *>(message));
+                return 0;
+            } catch (...) {
+                own->thrown = std::current_exception();
+                return 1;
+            }
+        };
+        std::int32_t drained = bhq_drain(receiver_.get(), max, call, &context);
+        if (context.thrown) {
+            std::rethrow_exception(context.thrown);
+        }
+        return static_cast<std::uint32_t>(detail::checked(drained));
     }
 
     /* Takes the next message, if there is one now. */
@@ -196,6 +245,7 @@ public:
 
 private:
     detail::Handle<bhq_receiver> receiver_;
+    bhq_fast_receiver *fast_ = nullptr;
 };
 
 /* A handle of a queue, from which its ends are attached; they outlive it. The creator's removes the

@@ -11,14 +11,14 @@ from __future__ import annotations
 import ctypes
 import os
 from contextlib import contextmanager
-from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_ssize_t, c_uint32, c_uint64, c_void_p
-from typing import Any, Iterator, NamedTuple, Optional
+from ctypes import CFUNCTYPE, POINTER, byref, c_char_p, c_int, c_int32, c_size_t, c_ssize_t, c_uint32, c_uint64, c_void_p
+from typing import Any, Callable, Iterator, NamedTuple, Optional
 
-VERSION = 0x0001_0000
+VERSION = 0x0001_0002
 FULL, FAULT, NOT_FOUND, INCOMPLETE, LIVING, NO_FREE_PRODUCER = -1, -2, -3, -4, -5, -6
 SENDER_CRASHED, RECEIVER_CRASHED, ATTACHED, PRODUCER_ALIVE, RETIRED = -7, -8, -9, -10, -11
 BAD_NAME, BAD_SIZE, BAD_CAPACITY, BAD_PRODUCERS, BAD_INDEX, BAD_DESCRIPTORS = -17, -18, -19, -20, -21, -22
-TAKEN, NOT_TAKEN, NO_SPACE, SYSTEM, DEFECT = -23, -24, -25, -26, -27
+TAKEN, NOT_TAKEN, NO_SPACE, SYSTEM, DEFECT, BAD_LAYOUT = -23, -24, -25, -26, -27, -28
 #: States of a producer.
 STATES = ("free", "alive", "dead", "retired")
 #: Seconds: wait for the descriptor of `Receiver.fileno` at most for as long, then pop again.
@@ -97,9 +97,13 @@ _close_sender = _function(_long, "bhq_close_sender", c_void_p, result=None)
 _close_receiver = _function(_long, "bhq_close_receiver", c_void_p, result=None)
 _remove = _function(_long, "bhq_remove", c_char_p)
 _push = _function(_short, "bhq_push", c_void_p, c_void_p, c_size_t)
+_push_many = _function(_short, "bhq_push_many", c_void_p, c_void_p, c_size_t, c_uint32)
 _sender_index = _function(_short, "bhq_sender_index", c_void_p)
 _pop = _function(_short, "bhq_pop", c_void_p, c_void_p, c_size_t)
 _pop_timeout = _function(_long, "bhq_pop_timeout", c_void_p, c_void_p, c_size_t, c_uint64)
+_Each = CFUNCTYPE(c_int32, c_void_p, c_void_p)
+_pop_many = _function(_short, "bhq_pop_many", c_void_p, c_void_p, c_size_t, c_uint32)
+_drain = _function(_short, "bhq_drain", c_void_p, c_uint32, _Each, c_void_p)
 _take = _function(_long, "bhq_take", c_void_p, _place, c_uint64)
 _release = _function(_short, "bhq_release", c_void_p)
 _put_back = _function(_short, "bhq_put_back", c_void_p)
@@ -211,13 +215,13 @@ class Queue(_Handle):
     def sender(self) -> Sender:
         place = c_void_p()
         _checked(_attach_sender(self._handle, byref(place)))
-        return Sender(place.value)
+        return Sender(place.value, self.message_bytes)
 
     def resume_sender(self, index: int) -> Sender:
         """Attaches a sender in place of a crashed producer."""
         place = c_void_p()
         _checked(_resume_sender(self._handle, index, byref(place)))
-        return Sender(place.value)
+        return Sender(place.value, self.message_bytes)
 
     def receiver(self) -> Receiver:
         place = c_void_p()
@@ -236,6 +240,10 @@ class Sender(_Handle):
 
     _close = staticmethod(_close_sender)
 
+    def __init__(self, handle: Optional[int], message_bytes: int) -> None:
+        super().__init__(handle)
+        self._message_bytes = message_bytes
+
     def push(self, message: Any) -> bool:
         """Pushes a message: bytes, or any object with a contiguous buffer. False: the queue is full."""
         if type(message) is bytes:
@@ -248,6 +256,18 @@ class Sender(_Handle):
             finally:
                 _release_buffer(byref(view))
         return code == 0 or _checked(0 if code == FULL else code) != 0
+
+    def push_many(self, messages: Any) -> int:
+        """Pushes the first of some messages, next to each other in one buffer, up to as many as fit. Their number."""
+        view = _Buffer()
+        _get_buffer(messages, byref(view), 0)
+        try:
+            if view.length % self._message_bytes:
+                raise ValueError(f"{view.length} bytes are not whole messages of {self._message_bytes}")
+            count = min(view.length // self._message_bytes, 2**31 - 1)
+            return _checked(_push_many(self._handle, view.address, self._message_bytes, count))
+        finally:
+            _release_buffer(byref(view))
 
     @property
     def index(self) -> int:
@@ -279,6 +299,38 @@ class Receiver(_Handle):
             return _checked(_pop(self._handle, view.address, view.length)) == 1
         finally:
             _release_buffer(byref(view))
+
+    def pop_many(self, buffer: Any) -> int:
+        """Pops up to as many messages of one producer as a writable buffer has room for. Their number. At most once."""
+        view = _Buffer()
+        _get_buffer(buffer, byref(view), _WRITABLE)
+        try:
+            count = min(view.length // self._message_bytes, 2**31 - 1)
+            return _checked(_pop_many(self._handle, view.address, self._message_bytes, count))
+        finally:
+            _release_buffer(byref(view))
+
+    def drain(self, max_messages: int, each: Callable[[memoryview], Any]) -> int:
+        """Passes up to that many messages of one producer to `each`, as read-only views that are invalid afterwards, and then
+        frees them together. Their number. At least once: an exception of `each` is raised, and its message stays."""
+        thrown: list[BaseException] = []
+
+        def call(address: Optional[int], _: Optional[int]) -> int:
+            whole = memoryview((ctypes.c_ubyte * self._message_bytes).from_address(address or 0))
+            view = whole.cast("B").toreadonly()
+            try:
+                each(view)
+            except BaseException as error:
+                thrown.append(error)
+                return 1
+            finally:
+                view.release()
+            return 0
+
+        drained = _drain(self._handle, min(max_messages, 2**31 - 1), _Each(call), None)
+        if thrown:
+            raise thrown[0]
+        return _checked(drained)
 
     @contextmanager
     def take(self, timeout: float = 0) -> Iterator[Optional[memoryview]]:

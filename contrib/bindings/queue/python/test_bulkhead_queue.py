@@ -34,6 +34,35 @@ class Messages(unittest.TestCase):
         with self.assertRaises(BufferError):
             receiver.pop_into(bytes(8))
 
+    def test_batches_arrive_in_order(self) -> None:
+        queue = Queue.create_sealed(capacity=8, message_bytes=4)
+        sender, receiver = queue.sender(), queue.receiver()
+        numbers = array.array("I", range(20))
+        self.assertEqual(sender.push_many(numbers), 8)
+        own = array.array("I", [0] * 3)
+        self.assertEqual((receiver.pop_many(own), list(own)), (3, [0, 1, 2]))
+        found: list[int] = []
+        self.assertEqual(receiver.drain(3, lambda view: found.append(int.from_bytes(view, "little"))), 3)
+        self.assertEqual(sender.push_many(numbers[8:]), 6)
+        self.assertEqual(receiver.drain(100, lambda view: found.append(int.from_bytes(view, "little"))), 8)
+        self.assertEqual(found, list(range(3, 14)))
+        self.assertEqual((receiver.drain(100, found.append), receiver.pop_many(own)), (0, 0))
+        with self.assertRaises(ValueError):
+            sender.push_many(b"12345")
+
+    def test_drained_message_stays_if_its_user_raises(self) -> None:
+        queue = Queue.create_sealed(capacity=8, message_bytes=1)
+        sender, receiver = queue.sender(), queue.receiver()
+        self.assertEqual(sender.push_many(b"abc"), 3)
+
+        def fail_at_b(view: memoryview) -> None:
+            if view == b"b":
+                raise KeyError
+
+        with self.assertRaises(KeyError):
+            receiver.drain(3, fail_at_b)
+        self.assertEqual([receiver.pop(), receiver.pop(), receiver.pop()], [b"b", b"c", None])
+
     def test_taken_message_is_put_back_by_an_exception(self) -> None:
         queue = Queue.create_sealed(capacity=8, message_bytes=100)
         sender, receiver = queue.sender(), queue.receiver()

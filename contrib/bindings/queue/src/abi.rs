@@ -5,6 +5,9 @@
 //! [`BHQ_DEFECT`](crate::codes::BHQ_DEFECT).
 #![allow(unsafe_code)]
 
+mod batches;
+mod fast;
+
 use crate::calls::{self, guarded};
 use crate::codes::{BHQ_BAD_DESCRIPTORS, BHQ_NO_PRODUCER, BHQ_NULL, BHQ_OK, BHQ_VERSION};
 use crate::errors::{self, from_bytes};
@@ -80,7 +83,7 @@ unsafe fn pop_into(
     // SAFETY: not null, so by this function's contract it is valid for the write; at most 64 KiB.
     // The bytes are only written.
     let message = unsafe { core::slice::from_raw_parts_mut(message.cast(), bytes) };
-    guarded(|| pop(receiver, message))
+    receiver.run(|receiver| pop(receiver, message))
 }
 
 #[cold]
@@ -410,12 +413,12 @@ pub unsafe extern "C" fn bhq_push(sender: *mut SenderHandle, message: *const c_v
     if message.is_null() {
         return BHQ_NULL;
     }
-    if bytes != sender.0.message_bytes() {
-        return wrong_size(sender.0.message_bytes(), bytes);
+    if bytes != sender.sender.message_bytes() {
+        return wrong_size(sender.sender.message_bytes(), bytes);
     }
     // SAFETY: not null, so by this function's contract it is valid for the read; at most 64 KiB.
     let message = unsafe { core::slice::from_raw_parts(message.cast(), bytes) };
-    guarded(|| calls::push(sender, message))
+    sender.run(|sender| calls::push(sender, message))
 }
 
 /// Returns the index of the sender's producer; BHQ_NULL for a null handle.
@@ -425,7 +428,7 @@ pub unsafe extern "C" fn bhq_push(sender: *mut SenderHandle, message: *const c_v
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bhq_sender_index(sender: *const SenderHandle) -> i32 {
     // SAFETY: null, or by this function's contract a handle, which is not changed.
-    unsafe { sender.as_ref() }.map_or(BHQ_NULL, |sender| sender.0.index() as i32)
+    unsafe { sender.as_ref() }.map_or(BHQ_NULL, |sender| sender.sender.index() as i32)
 }
 
 /// Takes the next message and copies it to `message`. Never blocks, allocates or makes a system
@@ -485,7 +488,7 @@ pub unsafe extern "C" fn bhq_take(
     }
     // SAFETY: not null, so by this function's contract it is valid for the write.
     let keep = |address: *const u8| unsafe { message.write(address.cast()) };
-    guarded(|| calls::take(receiver, timeout_ns, keep))
+    receiver.run(|receiver| calls::take(receiver, timeout_ns, keep))
 }
 
 /// Frees the slots of the message that was taken, which has been used and is not taken again.
@@ -499,7 +502,7 @@ pub unsafe extern "C" fn bhq_take(
 pub unsafe extern "C" fn bhq_release(receiver: *mut ReceiverHandle) -> i32 {
     // SAFETY: null, or by this function's contract a handle that only this thread uses now.
     let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
-    guarded(|| calls::had_taken(receiver.receiver.release()))
+    receiver.run(|receiver| calls::had_taken(receiver.receiver.release()))
 }
 
 /// Makes the message that was taken the next one of its producer again. Messages of other producers
@@ -513,7 +516,7 @@ pub unsafe extern "C" fn bhq_release(receiver: *mut ReceiverHandle) -> i32 {
 pub unsafe extern "C" fn bhq_put_back(receiver: *mut ReceiverHandle) -> i32 {
     // SAFETY: null, or by this function's contract a handle that only this thread uses now.
     let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
-    guarded(|| calls::had_taken(receiver.receiver.put_back()))
+    receiver.run(|receiver| calls::had_taken(receiver.receiver.put_back()))
 }
 
 /// Returns the index of the producer of the message that was popped or taken last; BHQ_NULL for a
@@ -560,7 +563,7 @@ pub unsafe extern "C" fn bhq_wait_fd(receiver: *const ReceiverHandle) -> i32 {
 pub unsafe extern "C" fn bhq_prepare_wait(receiver: *mut ReceiverHandle) -> i32 {
     // SAFETY: null, or by this function's contract a handle that only this thread uses now.
     let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
-    guarded(|| Ok(receiver.receiver.prepare_wait().into()))
+    receiver.run(|receiver| Ok(receiver.receiver.prepare_wait().into()))
 }
 
 /// Stops polling a dead producer. Returns 1, or 0 while it has messages to pop.
@@ -573,7 +576,7 @@ pub unsafe extern "C" fn bhq_prepare_wait(receiver: *mut ReceiverHandle) -> i32 
 pub unsafe extern "C" fn bhq_retire(receiver: *mut ReceiverHandle, index: u32) -> i32 {
     // SAFETY: null, or by this function's contract a handle that only this thread uses now.
     let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
-    guarded(|| calls::yes_or_no(receiver.receiver.retire(index as usize)))
+    receiver.run(|receiver| calls::yes_or_no(receiver.receiver.retire(index as usize)))
 }
 
 /// Resets the ring of a dead, retired or faulty producer and frees it for a new sender. Returns 1,
@@ -587,7 +590,7 @@ pub unsafe extern "C" fn bhq_retire(receiver: *mut ReceiverHandle, index: u32) -
 pub unsafe extern "C" fn bhq_renew(receiver: *mut ReceiverHandle, index: u32) -> i32 {
     // SAFETY: null, or by this function's contract a handle that only this thread uses now.
     let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
-    guarded(|| calls::yes_or_no(receiver.receiver.renew(index as usize)))
+    receiver.run(|receiver| calls::yes_or_no(receiver.receiver.renew(index as usize)))
 }
 
 /// Returns the state of a producer as bhq_producer_state does, for a receiver whose process has

@@ -8,6 +8,7 @@ use crate::codes::{
 use crate::errors::{from_bytes, from_queue, keep};
 use crate::handles::{QueueHandle, ReceiverHandle, SenderHandle};
 use core::ffi::CStr;
+use core::ops::ControlFlow;
 use core::time::Duration;
 use shm::queue::{self, ByteError, ByteQueue, ByteReceiver, ByteSender, ProducerState, QueueError};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -89,19 +90,52 @@ pub(crate) fn yes_or_no(answer: Result<bool, QueueError>) -> Result<i32, i32> {
 }
 
 pub(crate) fn sender(attached: Result<ByteSender, QueueError>) -> Result<SenderHandle, i32> {
-    attached.map(SenderHandle).map_err(|error| from_queue(&error))
+    let attached = attached.map_err(|error| from_queue(&error))?;
+    Ok(SenderHandle { sender: attached, fast: 0 })
 }
 
 pub(crate) fn receiver(attached: Result<ByteReceiver, QueueError>) -> Result<ReceiverHandle, i32> {
     let attached = attached.map_err(|error| from_queue(&error))?;
-    Ok(ReceiverHandle { receiver: attached, faulty: None })
+    Ok(ReceiverHandle { receiver: attached, faulty: None, fast: 0 })
 }
 
 #[inline(always)]
 pub(crate) fn push(sender: &mut SenderHandle, message: &[u8]) -> Result<i32, i32> {
-    match sender.0.push(message) {
+    match sender.sender.push(message) {
         Ok(()) => Ok(BHQ_OK),
         Err(error) => Err(from_bytes(&error)),
+    }
+}
+
+#[inline]
+pub(crate) fn push_many(sender: &mut SenderHandle, messages: &[u8]) -> Result<i32, i32> {
+    let pushed = sender.sender.push_many(messages).map_err(|error| from_bytes(&error))?;
+    Ok(i32::try_from(pushed).unwrap_or(i32::MAX))
+}
+
+#[inline]
+pub(crate) fn pop_many(receiver: &mut ReceiverHandle, messages: &mut [u8]) -> Result<i32, i32> {
+    match receiver.receiver.pop_many(messages) {
+        Ok(popped) => Ok(i32::try_from(popped).unwrap_or(i32::MAX)),
+        Err(error) => Err(fault(receiver, &error)),
+    }
+}
+
+/// Passes the addresses of messages to `each`, until it returns `false`.
+#[inline]
+pub(crate) fn drain(
+    receiver: &mut ReceiverHandle,
+    max: u32,
+    mut each: impl FnMut(*const u8) -> bool,
+) -> Result<i32, i32> {
+    let max = i32::try_from(max).unwrap_or(i32::MAX) as usize;
+    let drained = receiver.receiver.drain(max, |message| match each(message.as_ptr()) {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    });
+    match drained {
+        Ok(drained) => Ok(i32::try_from(drained).unwrap_or(i32::MAX)),
+        Err(error) => Err(fault(receiver, &error)),
     }
 }
 

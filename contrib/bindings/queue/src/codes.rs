@@ -7,7 +7,9 @@ use core::ffi::CStr;
 
 /// Version of this interface: major in the upper 16 bits, minor below. A library serves programs of
 /// its major version and of no later minor version.
-pub const BHQ_VERSION: u32 = 0x0001_0001;
+pub const BHQ_VERSION: u32 = 0x0001_0002;
+/// Version of the layout that pushes and pops without a call work with: bhq_fast_sender_of.
+pub const BHQ_LAYOUT: u32 = 2;
 /// Maximum size of a message in bytes.
 pub const BHQ_MAX_MESSAGE_BYTES: usize = 65_536;
 /// Maximum number of producers of a queue.
@@ -76,6 +78,8 @@ pub const BHQ_NO_SPACE: i32 = -25;
 pub const BHQ_SYSTEM: i32 = -26;
 /// A defect of this library: close the handle.
 pub const BHQ_DEFECT: i32 = -27;
+/// The program was compiled for another layout than the library's: compile it again.
+pub const BHQ_BAD_LAYOUT: i32 = -28;
 
 /// Returns the generic text of a code.
 pub const fn text(code: i32) -> &'static CStr {
@@ -105,6 +109,9 @@ pub const fn text(code: i32) -> &'static CStr {
         BHQ_NO_SPACE => c"too little space in /dev/shm, or too little memory",
         BHQ_SYSTEM => c"the queue's memory cannot be used, or the system refused a call",
         BHQ_DEFECT => c"a defect of bulkhead's library; what it printed has the place",
+        BHQ_BAD_LAYOUT => {
+            c"the program was compiled for another layout; compile it with this library's header"
+        }
         _ => c"no code of this library",
     }
 }
@@ -115,10 +122,10 @@ mod tests {
 
     #[test]
     fn every_code_has_a_text_of_its_own() {
-        let mut texts: Vec<&CStr> = (BHQ_DEFECT - 1..=BHQ_OK).map(text).collect();
+        let mut texts: Vec<&CStr> = (BHQ_BAD_LAYOUT - 1..=BHQ_OK).map(text).collect();
         texts.sort_unstable();
         texts.dedup();
-        assert_eq!(texts.len(), 25 + 1, "25 codes, and the others");
+        assert_eq!(texts.len(), 26 + 1, "26 codes, and the others");
     }
 
     #[test]

@@ -8,7 +8,39 @@ pub struct QueueHandle(pub(crate) ByteQueue);
 
 /// The sending end of a queue.
 #[derive(Debug)]
-pub struct SenderHandle(pub(crate) ByteSender);
+pub struct SenderHandle {
+    pub(crate) sender: ByteSender,
+    /// Address of its [`FastSender`], which it owns; 0 before the program has asked for it.
+    pub(crate) fast: usize,
+}
+
+/// What bhq_fast_push of bulkhead_queue_inline.h works with. A program does not use the fields.
+#[derive(Debug)]
+#[repr(C)]
+pub struct FastSender {
+    /// Messages that were published.
+    pub tail: u64,
+    /// Position up to which there is room, at least.
+    pub limit: u64,
+    /// Messages that the queue holds.
+    pub capacity: u64,
+    /// Number of places minus one.
+    pub mask: u64,
+    /// Bytes of a message.
+    pub message_bytes: u64,
+    /// Bytes from one place to the next.
+    pub place_bytes: u64,
+    /// The first place.
+    pub places: *mut u8,
+    /// The sender's published position.
+    pub tail_word: *mut u64,
+    /// The receiver's published position.
+    pub head_word: *const u64,
+    /// 0 until a receiver of the queue has waited.
+    pub wake_flag: *const u64,
+    /// The sender.
+    pub sender: *mut SenderHandle,
+}
 
 /// The receiving end of a queue.
 #[derive(Debug)]
@@ -16,6 +48,34 @@ pub struct ReceiverHandle {
     pub(crate) receiver: ByteReceiver,
     /// The producer of the last fault.
     pub(crate) faulty: Option<usize>,
+    /// Address of its [`FastReceiver`], which it owns; 0 before the program has asked for it.
+    pub(crate) fast: usize,
+}
+
+/// What bhq_fast_pop of bulkhead_queue_inline.h works with. A program does not use the fields.
+#[derive(Debug)]
+#[repr(C)]
+pub struct FastReceiver {
+    /// Messages that were taken.
+    pub head: u64,
+    /// Messages that are known to be published.
+    pub end: u64,
+    /// Messages that the queue holds; 0 while each pop is a call.
+    pub capacity: u64,
+    /// Number of places minus one.
+    pub mask: u64,
+    /// Bytes of a message.
+    pub message_bytes: u64,
+    /// Bytes from one place to the next.
+    pub place_bytes: u64,
+    /// The first place.
+    pub places: *const u8,
+    /// The sender's published position.
+    pub tail_word: *const u64,
+    /// The receiver's published position.
+    pub head_word: *mut u64,
+    /// The receiver.
+    pub receiver: *mut ReceiverHandle,
 }
 
 /// A handle may be used by one thread, and later by another one.

@@ -6,6 +6,6 @@ mod header;
 
 #[test]
 fn header_is_current() {
-    let modules = ["codes", "handles", "abi"];
+    let modules = ["codes", "handles", "abi", "abi/batches", "abi/fast"];
     header::assert_header_is_current(env!("CARGO_MANIFEST_DIR"), &modules, "bulkhead_queue.h");
 }

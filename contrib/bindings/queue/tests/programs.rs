@@ -41,11 +41,14 @@ fn rust_receives_what_c_sends() {
 #[test]
 fn killed_senders_in_c_lose_nothing() {
     let folder = folder();
-    for words in ["1", "3", "125"] {
+    for words in ["1", "3", "8", "125"] {
         let words = format!("-DWORDS={words}");
-        let program = compile(&folder, "cc", "c/crash_and_successor.c", &["-std=c11", &words]);
-        let found = run(Command::new(program).arg(ROUNDS));
-        assert!(found.starts_with("10 senders killed") && found.contains("none lost"), "{found}");
+        // With pushes and pops that are calls, and without.
+        for flags in [&["-std=c11", &words][..], &["-std=c11", "-DINLINE", &words]] {
+            let program = compile(&folder, "cc", "c/crash_and_successor.c", flags);
+            let found = run(Command::new(program).arg(ROUNDS));
+            assert!(found.starts_with("10 senders killed") && found.contains("none lost"), "{found}");
+        }
     }
 }
 

@@ -25,6 +25,16 @@
 #define WORDS 3
 #endif
 
+/* With -DINLINE pushes and pops are not calls. */
+#ifdef INLINE
+static bhq_fast_receiver *fast;
+#define PUSH(sender, message) bhq_fast_push(sender, message, sizeof *(message))
+#define POP(receiver, message) bhq_fast_pop(fast, message, sizeof *(message))
+#else
+#define PUSH(sender, message) bhq_push(sender, message, sizeof *(message))
+#define POP(receiver, message) bhq_pop(receiver, message, sizeof *(message))
+#endif
+
 typedef struct numbered {
     uint64_t words[WORDS];
 } numbered;
@@ -74,6 +84,12 @@ static void send_until_killed(const char *name, uint64_t number, int fd, const c
     } else {
         checked(bhq_attach_sender(queue, &sender));
     }
+#ifdef INLINE
+    bhq_fast_sender *end;
+    checked(bhq_open_fast_sender(sender, &end));
+#else
+    bhq_sender *end = sender;
+#endif
     if (number > 0 && strcmp(planted, "lost") == 0) {
         number++;
     } else if (number > 0 && strcmp(planted, "doubled") == 0) {
@@ -85,7 +101,7 @@ static void send_until_killed(const char *name, uint64_t number, int fd, const c
             message.words[WORDS - 1]++;
         }
         int32_t code;
-        while ((code = bhq_push(sender, &message, sizeof message)) == BHQ_FULL) {
+        while ((code = PUSH(end, &message)) == BHQ_FULL) {
             sched_yield();
         }
         checked(code);
@@ -101,7 +117,7 @@ static uint64_t receive(uint64_t next, uint64_t max) {
     uint64_t end = next + max;
     /* In turn: a copy into own memory, and the receiver's copy in place. */
     while (next != end &&
-           (next % 2 == 0 ? checked(bhq_pop(receiver, &copy, sizeof copy)) == 1
+           (next % 2 == 0 ? checked(POP(receiver, &copy)) == 1
                           : checked(bhq_take(receiver, &message, 0)) == 1)) {
         const numbered *found = next % 2 == 0 ? &copy : message;
         numbered expected = message_of(next);
@@ -141,6 +157,9 @@ int main(int argc, char **argv) {
     atexit(close_handles);
     checked(bhq_create(name, 1, 256, sizeof(numbered), &queue));
     checked(bhq_attach_receiver(queue, &receiver));
+#ifdef INLINE
+    checked(bhq_open_fast_receiver(receiver, &fast));
+#endif
     for (int round = 0; round < rounds; round++) {
         snprintf(number, sizeof number, "%llu", (unsigned long long)next);
         snprintf(descriptor, sizeof descriptor, "%d", fd);

@@ -1,8 +1,10 @@
 //! The C functions called as a C program calls them, in one process.
 
+use super::batches::{bhq_drain, bhq_pop_many, bhq_push_many};
+use super::fast::{bhq_fast_receiver_of, bhq_fast_sender_of, bhq_wake};
 use super::*;
 use crate::codes::*;
-use crate::handles::{QueueHandle, ReceiverHandle, SenderHandle};
+use crate::handles::{FastReceiver, FastSender, QueueHandle, ReceiverHandle, SenderHandle};
 use core::ffi::{CStr, c_void};
 use core::ptr::{null, null_mut};
 use std::ffi::CString;
@@ -83,7 +85,13 @@ fn every_function_refuses_null() {
             bhq_resume_receiver(null_mut(), &mut null_mut()),
             bhq_remove(null()),
             bhq_push(null_mut(), message, 8),
+            bhq_push_many(null_mut(), message, 8, 1),
+            bhq_fast_sender_of(null_mut(), BHQ_LAYOUT, size_of::<FastSender>(), &mut null_mut()),
+            bhq_wake(null_mut()),
             bhq_sender_index(null()),
+            bhq_pop_many(null_mut(), message, 8, 1),
+            bhq_drain(null_mut(), 1, None, null_mut()),
+            bhq_fast_receiver_of(null_mut(), BHQ_LAYOUT, size_of::<FastReceiver>(), &mut null_mut()),
             bhq_pop(null_mut(), message, 8),
             bhq_pop_timeout(null_mut(), message, 8, 0),
             bhq_take(null_mut(), &mut null(), 0),
@@ -98,7 +106,7 @@ fn every_function_refuses_null() {
             bhq_receiver_producer_state(null(), 0, null_mut()),
         ]
     };
-    assert_eq!(codes, [BHQ_NULL; 28]);
+    assert_eq!(codes, [BHQ_NULL; 34]);
     let handles = Handles::sealed(8);
     // SAFETY: open handles, and null places.
     let codes = unsafe {
@@ -116,9 +124,14 @@ fn every_function_refuses_null() {
             bhq_pop(handles.receiver, null_mut(), 8),
             bhq_pop_timeout(handles.receiver, null_mut(), 8, 0),
             bhq_take(handles.receiver, null_mut(), 0),
+            bhq_push_many(handles.sender, null(), 8, 1),
+            bhq_pop_many(handles.receiver, null_mut(), 8, 1),
+            bhq_drain(handles.receiver, 1, None, null_mut()),
+            bhq_fast_sender_of(handles.sender, BHQ_LAYOUT, size_of::<FastSender>(), null_mut()),
+            bhq_fast_receiver_of(handles.receiver, BHQ_LAYOUT, size_of::<FastReceiver>(), null_mut()),
         ]
     };
-    assert_eq!(codes, [BHQ_NULL; 9]);
+    assert_eq!(codes, [BHQ_NULL; 14]);
     assert_eq!(error_text(BHQ_NULL), "a pointer is null");
 }
 
@@ -334,5 +347,103 @@ fn messages_do_not_allocate() {
         assert_eq!(allocations() - before, 0, "{bytes} bytes");
         assert_eq!(handles.push(&[]), BHQ_BAD_SIZE);
         assert!(allocations() > before);
+    }
+}
+
+/// Keeps the first byte of each message, up to one that begins with 99.
+unsafe extern "C" fn keep_byte(message: *const c_void, kept: *mut c_void) -> i32 {
+    // SAFETY: the message has a byte, and the context is a vector that only this call uses.
+    let (byte, kept) = unsafe { (*message.cast::<u8>(), &mut *kept.cast::<Vec<u8>>()) };
+    if byte == 99 {
+        return 1;
+    }
+    kept.push(byte);
+    0
+}
+
+#[test]
+fn batches_are_pushed_popped_and_drained() {
+    let handles = Handles::sealed(2);
+    let messages: Vec<u8> = (0..20).flat_map(|n| [if n == 6 { 99 } else { n }; 2]).collect();
+    let (mut popped, mut kept) = ([0; 8], Vec::<u8>::new());
+    let context: *mut c_void = (&raw mut kept).cast();
+    // SAFETY: open handles, and memory of as many messages.
+    let codes = unsafe {
+        [
+            bhq_push_many(handles.sender, messages.as_ptr().cast(), 2, 20),
+            bhq_push_many(handles.sender, messages.as_ptr().cast(), 3, 1),
+            bhq_pop_many(handles.receiver, popped.as_mut_ptr().cast(), 2, 4),
+            bhq_pop_many(handles.receiver, popped.as_mut_ptr().cast(), 1, 4),
+            bhq_drain(handles.receiver, 1, Some(keep_byte), context),
+            bhq_drain(handles.receiver, 100, Some(keep_byte), context),
+            // The message that ends a drain stays.
+            bhq_drain(handles.receiver, 100, Some(keep_byte), context),
+        ]
+    };
+    assert_eq!(codes, [8, BHQ_BAD_SIZE, 4, BHQ_BAD_SIZE, 1, 1, 0]);
+    assert_eq!((popped, &kept[..]), ([0, 0, 1, 1, 2, 2, 3, 3], &[4, 5][..]));
+    assert_eq!((handles.pop(&mut popped[..2]), popped[0]), (1, 99));
+    assert_eq!((handles.pop(&mut popped[..2]), popped[0]), (1, 7));
+    assert_eq!(handles.pop(&mut popped[..2]), 0);
+}
+
+/// A push without a call, as bulkhead_queue_inline.h makes it, of a message of 8 bytes.
+///
+/// # Safety
+/// The sender is open, of such messages, and has room.
+unsafe fn push_inline(fast: *mut FastSender, number: u64) {
+    // SAFETY: by this function's contract; the place is inside of the ring's.
+    unsafe {
+        let fast = &mut *fast;
+        let place = fast.places.add(((fast.tail & fast.mask) * fast.place_bytes) as usize);
+        place.cast::<u64>().write_volatile(number);
+        fast.tail += 1;
+        fast.tail_word.write_volatile(fast.tail);
+    }
+}
+
+/// Calls and pushes and pops without a call alternate on the same ends.
+#[test]
+fn calls_continue_after_pushes_and_pops_without_a_call() {
+    let (mut queue, mut sender, mut receiver) = (null_mut(), null_mut(), null_mut());
+    let (mut push, mut pop): (*mut FastSender, *mut FastReceiver) = (null_mut(), null_mut());
+    let mut popped = [0_u64; 4];
+    // SAFETY: each place is valid for the write of a handle, and handles are open until the end.
+    unsafe {
+        assert_eq!(bhq_create_sealed(1, 8, 8, &raw mut queue), BHQ_OK);
+        assert_eq!(bhq_attach_sender(queue, &raw mut sender), BHQ_OK);
+        assert_eq!(bhq_attach_receiver(queue, &raw mut receiver), BHQ_OK);
+        let (sizes, wrong) = ((size_of::<FastSender>(), size_of::<FastReceiver>()), BHQ_LAYOUT + 1);
+        assert_eq!(bhq_fast_sender_of(sender, wrong, sizes.0, &raw mut push), BHQ_BAD_LAYOUT);
+        assert_eq!(bhq_fast_sender_of(sender, BHQ_LAYOUT, sizes.0 - 8, &raw mut push), BHQ_BAD_LAYOUT);
+        assert_eq!(bhq_fast_receiver_of(receiver, wrong, sizes.1, &raw mut pop), BHQ_BAD_LAYOUT);
+        assert_eq!(bhq_fast_sender_of(sender, BHQ_LAYOUT, sizes.0, &raw mut push), BHQ_OK);
+        assert_eq!(bhq_fast_receiver_of(receiver, BHQ_LAYOUT, sizes.1, &raw mut pop), BHQ_OK);
+        assert_eq!(((*push).capacity, (*pop).capacity), (8, 8));
+        for n in 0..50_u64 {
+            assert_eq!(bhq_push(sender, (&raw const n).cast(), 8), BHQ_OK);
+            push_inline(push, n + 1000);
+            assert_eq!(bhq_push(sender, (&raw const n).cast(), 8), BHQ_OK);
+            // One is popped without a call.
+            (*pop).head += 1;
+            (*pop).end = (*pop).end.max((*pop).head);
+            (*pop).head_word.write_volatile((*pop).head);
+            assert_eq!(bhq_pop_many(receiver, popped.as_mut_ptr().cast(), 8, 4), 2);
+            assert_eq!(popped[..2], [n + 1000, n]);
+            assert_eq!((*pop).head, 3 * (n + 1));
+        }
+        // While a message is taken, and while the receiver is armed, each pop is a call.
+        push_inline(push, 1);
+        assert_eq!(bhq_take(receiver, &mut null(), 0), 1);
+        assert_eq!(((*pop).capacity, bhq_release(receiver), (*pop).capacity), (0, BHQ_OK, 8));
+        assert_eq!((bhq_prepare_wait(receiver), (*pop).capacity), (1, 0));
+        push_inline(push, 2);
+        assert_ne!((*push).wake_flag.read_volatile(), 0, "the sender is told to wake it");
+        assert_eq!(bhq_wake(sender), BHQ_OK);
+        assert_eq!(bhq_pop(receiver, popped.as_mut_ptr().cast(), 8), 1);
+        assert_eq!((popped[0], (*pop).capacity), (2, 8));
+        bhq_close_sender(sender);
+        bhq_close_receiver(receiver);
+        bhq_close_queue(queue);
     }
 }

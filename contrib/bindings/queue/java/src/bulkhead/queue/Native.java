@@ -16,7 +16,7 @@ import java.nio.file.Path;
 /** The functions of bulkhead_queue.h, through the Foreign Function and Memory API (Java 22). */
 final class Native {
     /** The version of bulkhead_queue.h that this package was written for. */
-    static final int VERSION = 0x0001_0000;
+    static final int VERSION = 0x0001_0002;
 
     private static final Linker LINKER = Linker.nativeLinker();
     private static final SymbolLookup LIBRARY = library();
@@ -36,6 +36,7 @@ final class Native {
     static final MethodHandle REMOVE = code("bhq_remove", ADDRESS);
     static final MethodHandle SENDER_INDEX = code("bhq_sender_index", ADDRESS);
     static final MethodHandle POP_TIMEOUT = code("bhq_pop_timeout", ADDRESS, ADDRESS, JAVA_LONG, JAVA_LONG);
+    static final MethodHandle DRAIN = code("bhq_drain", ADDRESS, JAVA_INT, ADDRESS, ADDRESS);
     static final MethodHandle TAKE = code("bhq_take", ADDRESS, ADDRESS, JAVA_LONG);
     static final MethodHandle RELEASE = code("bhq_release", ADDRESS);
     static final MethodHandle PUT_BACK = code("bhq_put_back", ADDRESS);
@@ -52,6 +53,8 @@ final class Native {
     /** These never block, so they may use memory on Java's heap without a copy. */
     static final MethodHandle PUSH = critical("bhq_push");
     static final MethodHandle POP = critical("bhq_pop");
+    static final MethodHandle PUSH_MANY = criticalMany("bhq_push_many");
+    static final MethodHandle POP_MANY = criticalMany("bhq_pop_many");
 
     private static final MethodHandle MESSAGE_BYTES =
             LINKER.downcallHandle(found("bhq_message_bytes"), FunctionDescriptor.of(JAVA_LONG, ADDRESS));
@@ -104,6 +107,12 @@ final class Native {
         }
     }
 
+    /** Returns the number of whole messages of a segment. */
+    static int count(MemorySegment messages, long messageBytes) {
+        if (messages.byteSize() % messageBytes != 0) throw new IllegalArgumentException("not of whole messages");
+        return (int) Math.min(messages.byteSize() / messageBytes, Integer.MAX_VALUE);
+    }
+
     static int checked(int code) {
         if (code < 0) throw new QueueException(code, text(code));
         return code;
@@ -142,6 +151,16 @@ final class Native {
     private static MethodHandle critical(String name) {
         FunctionDescriptor function = FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_LONG);
         return LINKER.downcallHandle(found(name), function, Linker.Option.critical(true));
+    }
+
+    private static MethodHandle criticalMany(String name) {
+        FunctionDescriptor function = FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_LONG, JAVA_INT);
+        return LINKER.downcallHandle(found(name), function, Linker.Option.critical(true));
+    }
+
+    /** Returns a pointer to a function of bhq_drain, which calls {@code each}. */
+    static MemorySegment callback(MethodHandle each, Arena arena) {
+        return LINKER.upcallStub(each, FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS), arena);
     }
 
     private static MethodHandle close(String name) {

@@ -91,12 +91,12 @@ public final class Queue implements AutoCloseable {
 
     /** Attaches a sender as the first free producer. */
     public Sender sender() {
-        return new Sender(Native.handle(Native.ATTACH_SENDER, handle));
+        return new Sender(Native.handle(Native.ATTACH_SENDER, handle), messageBytes());
     }
 
     /** Attaches a sender in place of a crashed producer, after its last message. */
     public Sender resumeSender(int index) {
-        return new Sender(Native.handle(Native.RESUME_SENDER, handle, index));
+        return new Sender(Native.handle(Native.RESUME_SENDER, handle, index), messageBytes());
     }
 
     /** Attaches the receiver. */

@@ -4,6 +4,9 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.util.function.Consumer;
 
 /** The receiving end of a queue. Closed, it leaves the other messages to the next receiver. */
 public final class Receiver implements AutoCloseable {
@@ -11,6 +14,9 @@ public final class Receiver implements AutoCloseable {
     private final Arena arena = Arena.ofAuto();
     private final MemorySegment place = arena.allocate(ADDRESS);
     private MemorySegment handle;
+    private MemorySegment callback;
+    private Consumer<MemorySegment> user;
+    private Throwable thrown;
 
     Receiver(MemorySegment handle, long messageBytes) {
         this.handle = handle;
@@ -37,6 +43,58 @@ public final class Receiver implements AutoCloseable {
             return Native.checked((int) Native.POP_TIMEOUT.invokeExact(handle, message, message.byteSize(), waitNanos)) == 1;
         } catch (Throwable thrown) {
             throw Native.rethrown(thrown);
+        }
+    }
+
+    /**
+     * Pops up to as many messages of one producer as {@code messages} has room for. Never blocks. At most once.
+     *
+     * @return their number
+     */
+    public int popMany(MemorySegment messages) {
+        try {
+            return Native.checked((int) Native.POP_MANY.invokeExact(
+                    handle, messages, messageBytes, Native.count(messages, messageBytes)));
+        } catch (Throwable thrown) {
+            throw Native.rethrown(thrown);
+        }
+    }
+
+    /**
+     * Passes up to {@code max} messages of one producer to {@code each}, as read-only views that are valid during the call, and then frees them
+     * together. At least once: an exception of {@code each} is thrown, and its message and those after it stay.
+     *
+     * @return their number
+     */
+    public int drain(int max, Consumer<MemorySegment> each) {
+        user = each;
+        thrown = null;
+        int drained = Native.call(Native.DRAIN, handle, max, callback(), MemorySegment.NULL);
+        user = null;
+        if (thrown != null) throw Native.rethrown(thrown);
+        return Native.checked(drained);
+    }
+
+    private MemorySegment callback() {
+        if (callback == null) {
+            try {
+                MethodType type = MethodType.methodType(int.class, MemorySegment.class, MemorySegment.class);
+                callback = Native.callback(MethodHandles.lookup().bind(this, "pass", type), arena);
+            } catch (ReflectiveOperationException wrong) {
+                throw new IllegalStateException(wrong);
+            }
+        }
+        return callback;
+    }
+
+    /** Called for each message of a drain. Nothing may be thrown to the library. */
+    int pass(MemorySegment message, MemorySegment context) {
+        try {
+            user.accept(message.reinterpret(messageBytes).asReadOnly());
+            return 0;
+        } catch (Throwable why) {
+            thrown = why;
+            return 1;
         }
     }
 

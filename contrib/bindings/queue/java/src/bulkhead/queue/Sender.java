@@ -7,10 +7,12 @@ public final class Sender implements AutoCloseable {
     /** The code of a full queue. */
     private static final int FULL = -1;
 
+    private final long messageBytes;
     private MemorySegment handle;
 
-    Sender(MemorySegment handle) {
+    Sender(MemorySegment handle, long messageBytes) {
         this.handle = handle;
+        this.messageBytes = messageBytes;
     }
 
     /**
@@ -28,6 +30,20 @@ public final class Sender implements AutoCloseable {
         if (code == FULL) return false;
         Native.checked(code);
         return true;
+    }
+
+    /**
+     * Pushes the first of some messages, which lie next to each other, up to as many as fit. Never blocks.
+     *
+     * @return their number
+     */
+    public int pushMany(MemorySegment messages) {
+        try {
+            return Native.checked((int) Native.PUSH_MANY.invokeExact(
+                    handle, messages, messageBytes, Native.count(messages, messageBytes)));
+        } catch (Throwable thrown) {
+            throw Native.rethrown(thrown);
+        }
     }
 
     /** Returns the index of the producer. */

@@ -1,0 +1,203 @@
+//! The receiver of the packed ring.
+
+#[cfg(not(loom))]
+use super::PackedLayout;
+use super::{EndPosition, HEAD, POSITION_LIMIT, POSITION_WORDS, PackedShape};
+use crate::memory::{AtomicWords, HeaderError, ReadOnlyPlaces, ReadOnlyWords, Word};
+use crate::ring::PeerFault;
+use crate::sync::Ordering;
+
+/// The receiving end of a packed ring.
+// An empty poll reads the front of one line.
+#[repr(C, align(64))]
+pub struct PackedReceiver {
+    /// Messages that were taken. Private: never read back from shared memory.
+    head: u64,
+    /// Messages that are known to be published; not before `head`.
+    end: u64,
+    tail_word: ReadOnlyWords,
+    places: ReadOnlyPlaces,
+    head_word: Word,
+    capacity: u64,
+}
+
+impl PackedReceiver {
+    /// Attaches the receiving end of a ring after the messages that were freed, if any. A
+    /// predecessor's crash must be certain; the sender may continue concurrently.
+    ///
+    /// # Errors
+    /// A header that is not that of a ring of this shape, or does not fit its part.
+    pub fn resume(shape: PackedShape, tail: &ReadOnlyWords, head: &AtomicWords) -> Result<Self, HeaderError> {
+        let at = shape.check(tail, &head.clone().into())?;
+        let words = tail.slice(at + POSITION_WORDS, shape.place_words());
+        let places = ReadOnlyPlaces::new(words, shape.message_bytes, shape.place_count());
+        let head_word = Word::new(head, HEAD);
+        // Relaxed: the crash of a predecessor is certain, and so are its stores.
+        let head = head_word.load(Ordering::Relaxed).min(POSITION_LIMIT);
+        let (tail_word, capacity) = (tail.slice(at, 1), shape.capacity as u64);
+        Ok(Self { head, end: head, tail_word, places, head_word, capacity })
+    }
+
+    /// Returns the size of a message in bytes.
+    #[inline(always)]
+    pub const fn message_bytes(&self) -> usize {
+        self.places.message_bytes()
+    }
+
+    /// Returns how many messages were taken, including by crashed predecessors.
+    #[inline(always)]
+    pub const fn taken(&self) -> u64 {
+        self.head
+    }
+
+    /// Returns `true` if the ring has no message to take now. [`PackedReceiver::take`] orders and
+    /// checks.
+    #[inline(always)]
+    pub fn looks_empty(&self) -> bool {
+        self.head == self.end && self.tail_word.load(0, Ordering::Relaxed) == self.end
+    }
+
+    /// Returns `true` if there is a message to take. Reads the sender's position only if all
+    /// messages that were known are taken. A position that is none is stored in `fault`.
+    #[inline(always)]
+    pub(crate) fn has_message(&mut self, fault: &mut Option<PeerFault>) -> bool {
+        self.head != self.end || self.find_more(fault)
+    }
+
+    /// Reads the sender's position. Returns `true` if there is a message to take.
+    #[inline(always)]
+    fn find_more(&mut self, fault: &mut Option<PeerFault>) -> bool {
+        // Acquire: pairs with the sender's Release store of the tail; the messages are written.
+        let tail = self.tail_word.load(0, Ordering::Acquire);
+        let waiting = tail.wrapping_sub(self.head);
+        // Not before the last one: the difference wraps.
+        if waiting.wrapping_sub(self.end - self.head) <= self.capacity && waiting <= self.capacity {
+            self.end = tail;
+            return waiting > 0;
+        }
+        *fault = Some(PeerFault::InvalidTail { tail, position: self.head });
+        false
+    }
+
+    /// Asks for the place of the next message, and so for its sender's line.
+    #[cfg(not(loom))]
+    #[inline(always)]
+    pub(crate) fn prefetch_next(&self) {
+        self.places.prefetch(self.head);
+    }
+
+    /// Copies the next message, which must be there, and goes on to the one after it.
+    ///
+    /// # Panics
+    /// If the message has another size than the ring's.
+    #[inline(always)]
+    pub(crate) fn copy_next(&mut self, message: &mut [u8]) {
+        self.places.read(self.head, message);
+        self.head += 1;
+    }
+
+    /// Frees the places of all messages that were taken.
+    #[inline(always)]
+    pub fn release(&mut self) {
+        // Release: pairs with the sender's Acquire load of the head; our reads come before.
+        self.head_word.store(self.head, Ordering::Release);
+    }
+
+    /// Moves back to before the last `count` messages, which must have been taken and not yet been
+    /// released.
+    #[inline]
+    pub fn rewind(&mut self, count: u64) {
+        self.head = self.head.saturating_sub(count);
+    }
+
+    /// Takes the next message and frees its place. Returns `false` if there is none now.
+    ///
+    /// # Errors
+    /// [`PeerFault::InvalidTail`]; nothing was taken.
+    ///
+    /// # Panics
+    /// As [`PackedReceiver::copy_next`].
+    #[inline(always)]
+    pub fn pop(&mut self, message: &mut [u8]) -> Result<bool, PeerFault> {
+        let is_taken = self.take(message)?;
+        if is_taken {
+            self.release();
+        }
+        Ok(is_taken)
+    }
+
+    /// Takes a message whose place its sender may not use before [`PackedReceiver::release`]. A
+    /// successor of this receiver takes it again.
+    ///
+    /// # Errors
+    /// As [`PackedReceiver::pop`].
+    ///
+    /// # Panics
+    /// As [`PackedReceiver::copy_next`].
+    #[inline(always)]
+    pub fn take(&mut self, message: &mut [u8]) -> Result<bool, PeerFault> {
+        let mut fault = None;
+        let has_message = self.has_message(&mut fault);
+        if has_message {
+            self.copy_next(message);
+        }
+        fault.map_or(Ok(has_message), Err)
+    }
+
+    /// Returns how many of up to `max` messages are there. Reads the sender's position if fewer are
+    /// known. A fault after messages is found by the next call.
+    #[inline]
+    pub(crate) fn available(&mut self, max: usize, fault: &mut Option<PeerFault>) -> usize {
+        if self.end - self.head < max as u64 {
+            let mut found = None;
+            self.find_more(&mut found);
+            if self.head == self.end {
+                *fault = found;
+            }
+        }
+        (self.end - self.head).min(max as u64) as usize
+    }
+
+    /// Copies up to as many messages as `messages` has room for, next to each other, and frees
+    /// their places together. Returns their number.
+    ///
+    /// # Errors
+    /// [`PeerFault::InvalidTail`], if not even one could be taken.
+    #[inline]
+    pub fn pop_many(&mut self, messages: &mut [u8]) -> Result<usize, PeerFault> {
+        let (bytes, mut fault) = (self.message_bytes(), None);
+        let count = self.available(messages.len() / bytes, &mut fault);
+        messages.chunks_exact_mut(bytes).take(count).for_each(|message| self.copy_next(message));
+        if count > 0 {
+            self.release();
+        }
+        fault.map_or(Ok(count), Err)
+    }
+
+    /// Begins again at position 0, once the sender's crash is certain and before a new sender
+    /// starts. Take nothing until the sender's part was reset, all zero but its header.
+    pub fn renew(&mut self) {
+        (self.head, self.end) = (0, 0);
+        // Release: as in `release`. The new sender starts later.
+        self.head_word.store(0, Ordering::Release);
+    }
+
+    /// Returns the ring's layout, for code of another language.
+    #[cfg(not(loom))]
+    pub fn layout(&self) -> PackedLayout {
+        let words = [self.places.first_word(), self.tail_word.futex(), &self.head_word];
+        PackedLayout::new(words, self.places.mask(), self.message_bytes(), self.capacity)
+    }
+
+    /// Returns the receiver's position.
+    pub const fn position(&self) -> EndPosition {
+        EndPosition { own: self.head, known: self.end }
+    }
+
+    /// Continues at the position to which code of another language has popped.
+    #[inline]
+    pub fn set_position(&mut self, position: EndPosition) {
+        self.head = position.own.min(POSITION_LIMIT);
+        self.end = position.known.max(self.head);
+    }
+}

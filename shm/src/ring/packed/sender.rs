@@ -1,0 +1,182 @@
+//! The sender of the packed ring.
+
+#[cfg(not(loom))]
+use super::PackedLayout;
+use super::{EndPosition, HEAD, POSITION_LIMIT, POSITION_WORDS, PackedShape};
+use crate::memory::{AtomicWords, HeaderError, Places, ReadOnlyWords, Word};
+use crate::ring::Full;
+use crate::sync::Ordering;
+
+/// Maximum number of messages of a batch that are published together.
+const MAX_BATCH: u64 = 16;
+
+/// The sending end of a packed ring.
+#[repr(align(128))]
+pub struct PackedSender {
+    /// Position of the next message. Private: never read back from shared memory.
+    tail: u64,
+    /// Position up to which there is room, at least.
+    limit: u64,
+    /// Published messages that share a word with the next one.
+    shared: u64,
+    places: Places,
+    tail_word: Word,
+    head_word: ReadOnlyWords,
+    capacity: u64,
+}
+
+impl PackedSender {
+    /// Attaches the sending end of a ring after the last message that was published, if any. A
+    /// predecessor's crash must be certain; the receiver may continue concurrently.
+    ///
+    /// # Errors
+    /// A header that is not that of a ring of this shape, or does not fit its part.
+    pub fn resume(shape: PackedShape, tail: &AtomicWords, head: &ReadOnlyWords) -> Result<Self, HeaderError> {
+        let at = shape.check(&tail.clone().into(), head)?;
+        let words = tail.slice(at + POSITION_WORDS, shape.place_words());
+        let places = Places::new(words, shape.message_bytes, shape.place_count());
+        let tail_word = Word::new(tail, at);
+        // Relaxed: the crash of a predecessor is certain, and so are its stores.
+        let tail = tail_word.load(Ordering::Relaxed).min(POSITION_LIMIT);
+        Ok(Self {
+            tail,
+            limit: tail,
+            shared: places.shared_before(tail),
+            places,
+            tail_word,
+            head_word: head.slice(HEAD, 1),
+            capacity: shape.capacity as u64,
+        })
+    }
+
+    /// Returns the size of a message in bytes.
+    #[inline(always)]
+    pub const fn message_bytes(&self) -> usize {
+        self.places.message_bytes()
+    }
+
+    /// Returns `true` if the receiver has freed all messages.
+    pub fn is_taken(&mut self) -> bool {
+        self.free_places() == self.capacity
+    }
+
+    /// Returns how many messages were published, including those of crashed predecessors.
+    pub const fn published(&self) -> u64 {
+        self.tail
+    }
+
+    /// Returns `true` if the next push will fit. Only this end's pushes can change a yes.
+    #[inline(always)]
+    pub fn has_room(&mut self) -> bool {
+        self.tail != self.limit || self.free_places() > 0
+    }
+
+    /// Returns the number of messages that can be pushed now. Only this end's pushes reduce it.
+    #[inline]
+    pub fn free_places(&mut self) -> u64 {
+        // Acquire: pairs with the receiver's Release store of the head, after its reads.
+        let waiting = self.tail.wrapping_sub(self.head_word.load(0, Ordering::Acquire));
+        // None also if a hostile head is ahead of the tail: the difference wraps.
+        let room = self.capacity.saturating_sub(waiting);
+        self.limit = self.tail.saturating_add(room);
+        room
+    }
+
+    /// Pushes a message.
+    ///
+    /// # Errors
+    /// [`Full`] if all places are taken by messages that the receiver has not freed.
+    ///
+    /// # Panics
+    /// If the message has another size than the ring's.
+    #[inline(always)]
+    pub fn push(&mut self, message: &[u8]) -> Result<(), Full> {
+        if !self.has_room() {
+            return Err(Full);
+        }
+        self.write(message);
+        self.publish();
+        Ok(())
+    }
+
+    /// Writes a message after those that were written, without publishing it. There must be room.
+    #[inline(always)]
+    fn write(&mut self, message: &[u8]) {
+        self.places.write(self.tail, message, &mut self.shared);
+        self.tail += 1;
+    }
+
+    /// Publishes the messages that were written.
+    #[inline(always)]
+    fn publish(&self) {
+        // Release: pairs with the receiver's Acquire load of the tail; the messages are there.
+        self.tail_word.store(self.tail, Ordering::Release);
+    }
+
+    /// Pushes the first of some messages, up to as many as fit, in batches. Returns their number.
+    /// They lie next to each other; an incomplete last one is left out. A sender that crashes here
+    /// has published the first ones, or none.
+    #[inline]
+    pub fn push_many(&mut self, messages: &[u8]) -> usize {
+        let messages = messages.chunks_exact(self.message_bytes());
+        self.push_each(messages.len(), messages, |bytes| bytes)
+    }
+
+    /// Pushes as [`PackedSender::push_many`] does, at most `count` messages of an iterator.
+    #[inline(always)]
+    pub(crate) fn push_each<M>(
+        &mut self,
+        count: usize,
+        mut messages: impl Iterator<Item = M>,
+        bytes: impl Fn(&M) -> &[u8],
+    ) -> usize {
+        let known = self.limit - self.tail;
+        let room = if known < count as u64 { self.free_places() } else { known };
+        let (start, end) = (self.tail, self.tail + room.min(count as u64));
+        while self.tail < end {
+            let batch_end = end.min(self.tail + MAX_BATCH);
+            while self.tail < batch_end {
+                let Some(message) = messages.next() else {
+                    self.publish();
+                    return (self.tail - start) as usize;
+                };
+                self.write(bytes(&message));
+            }
+            self.publish();
+        }
+        (end - start) as usize
+    }
+
+    /// Writes a message and does not publish it, as a sender that crashes before that. It is not
+    /// used again.
+    ///
+    /// # Errors
+    /// As [`PackedSender::push`].
+    pub fn push_half(&mut self, message: &[u8]) -> Result<(), Full> {
+        if !self.has_room() {
+            return Err(Full);
+        }
+        self.write(message);
+        Ok(())
+    }
+
+    /// Returns the ring's layout, for code of another language.
+    #[cfg(not(loom))]
+    pub fn layout(&self) -> PackedLayout {
+        let words = [self.places.first_word(), &self.tail_word, self.head_word.futex()];
+        PackedLayout::new(words, self.places.mask(), self.message_bytes(), self.capacity)
+    }
+
+    /// Returns the sender's position.
+    pub const fn position(&self) -> EndPosition {
+        EndPosition { own: self.tail, known: self.limit }
+    }
+
+    /// Continues at the position to which code of another language has pushed.
+    #[inline]
+    pub fn set_position(&mut self, position: EndPosition) {
+        self.tail = position.own.min(POSITION_LIMIT);
+        self.limit = position.known.max(self.tail);
+        self.shared = self.places.shared_before(self.tail);
+    }
+}
