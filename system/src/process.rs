@@ -88,7 +88,7 @@ impl ExitingThreads {
 /// The process may not be signalled.
 pub fn kill_and_inspect(pidfd: BorrowedFd<'_>) -> io::Result<ExitingThreads> {
     match kill(pidfd) {
-        Err(error) if error.raw_os_error() != Some(libc::ESRCH) => return Err(error),
+        Err(error) if error.raw_os_error() != Some(libc::ESRCH) => Err(error),
         _ => Ok(with_pid_of(pidfd, inspect_threads).unwrap_or_default()),
     }
 }
