@@ -24,20 +24,24 @@ sys.dont_write_bytecode = True
 from runs import NUMBER, UNITS, Runs, number_of  # noqa: E402
 
 README = "README.md"
-# Reports print three digits; a page that rounds these once more may be off by a little more than half.
-ROUNDED_TWICE = 1.1
+# A figure may be off by half of its last digit, and by what the arithmetic of floats adds.
+TOLERANCE = 1.0001
+UNIT = r"(?<=[\d\]] )(ns|µs|ms|s|KiB|MiB|%)(?!\w)"
 MAX_WORDS, MAX_FIGURES, MAX_LINES = 900, 60, 120
 
 
-def page_path(name):
-    """README, or a page of the book by its name."""
-    return README if name == "README" else f"docs/src/{name}.md"
+def page_path(name, data):
+    """README, the README of the runs' folder as `data`, or a page of the book by its name."""
+    return {"README": README, "data": f"{data}/{README}"}.get(name, f"docs/src/{name}.md")
 
 
-def unit_of(text):
-    """The unit in a figure's text: the first that follows a number or a bracket."""
-    found = re.search(r"(?<=[\d\]] )(ns|µs|ms|s|KiB|MiB|%)(?!\w)", text)
-    return found[1] if found else None
+def printed_numbers(text, unit):
+    """The numbers of a figure's text: value, half of the last digit, and the units of a ratio and an amount."""
+    units = {found.start() - 1: found[1] for found in re.finditer(UNIT, text)}
+    share = "%" if "%" in units.values() else None
+    unit = unit or next((found for found in units.values() if found != "%"), None)
+    own = lambda found, other: units.get(found.end(), other)
+    return [(*number_of(found[0]), own(found, share), own(found, unit)) for found in re.finditer(NUMBER, text)]
 
 
 def compute(runs, calls):
@@ -46,29 +50,30 @@ def compute(runs, calls):
     for call in calls if isinstance(calls, list) else [calls]:
         call, _, places = call.partition(" | ")
         name, *words = call.split()
-        has_unit = name in ("time", "cost", "line") or words[-1] == "cpu"
-        kind = "ratio" if name in ("turns", "storm", "storm_median") else "amount" if has_unit else "plain"
+        has_unit = name in ("time", "cost", "line", "shifted") or words[-1] == "cpu"
+        is_ratio = name in ("turns", "pooled", "storm", "storm_median", "compared")
+        kind = "ratio" if is_ratio else "amount" if has_unit else "plain"
         values = [(value, kind) for value in getattr(runs, name)(*words)]
         found += [values[int(place)] for place in places.split()] if places else values
     return found
 
 
-def in_unit(value, kind, unit):
+def in_unit(value, kind, share, unit):
     """A computed number as a page prints it."""
     if kind == "ratio":
-        return (value - 1) * 100 if unit == "%" else value
+        return (value - 1) * 100 if share == "%" else value
     return value / UNITS.get(unit, 1.0) if kind == "amount" else value
 
 
 def difference(text, computed, unit):
-    """What printed numbers and computed ones differ in, and whether only by rounding twice; None if in nothing."""
-    printed = [number_of(number) for number in NUMBER.findall(text)]
-    values = [in_unit(value, kind, unit) for value, kind in computed]
-    if len(printed) != len(values):
-        return f"{len(printed)} numbers are printed, {len(values)} computed", False
-    off = max(abs(number - value) / half for (number, half), value in zip(printed, values))
-    shown = f"computed {', '.join(f'{value:,.4g}' for value in values)}"
-    return None if off <= 1.0001 else (shown, off <= ROUNDED_TWICE)
+    """What printed numbers and computed ones differ in; None if in nothing."""
+    printed = printed_numbers(text, unit)
+    if len(printed) != len(computed):
+        return f"{len(printed)} numbers are printed, {len(computed)} computed"
+    values = [in_unit(*number, *units) for number, (_, _, *units) in zip(computed, printed)]
+    if all(abs(number - value) <= half * TOLERANCE for (number, half, *_), value in zip(printed, values)):
+        return None
+    return f"computed {', '.join(f'{value:,.4g}' for value in values)}"
 
 
 def prose(text):
@@ -87,7 +92,7 @@ def without(text, entries):
 
 def check_readme(text, declared, plain):
     """README is short, and each number has an entry or is declared to be no measurement."""
-    body = " ".join(prose(text).split())
+    body = " ".join(prose(text).replace("**", "").split())
     left = NUMBER.findall(without(body, [*declared, *plain]))
     found = [f"{README}: {number} is in no entry" for number in left]
     found += [f"{README}: {words!r} is declared in [plain] and not there" for words in plain if words not in body]
@@ -108,19 +113,10 @@ def age(source, paths):
     return f"{len(changes)} commits to what it measures since, the last {changes[0]}" if changes else None
 
 
-def check_words(text, computed, where, unit):
-    """Compares words of a page with their runs: errors, and notes on what was rounded twice."""
-    wrong = difference(text, computed, unit)
-    if wrong is None:
-        return [], []
-    line = f"{where}: {wrong[0]}"
-    return ([], [f"rounded twice: {line}"]) if wrong[1] else ([line], [])
-
-
 def check_runs(name, source, figures, read, is_listing):
-    """Checks the figures of one file of runs: errors, notes, and the words that README prints."""
+    """Checks the figures of one file of runs: errors, and the words that README prints."""
     path = ROOT / "data/results" / source["file"]
-    runs, errors, notes, readme = Runs(path), [], [], []
+    runs, errors, readme = Runs(path), [], []
     if source["commit"] not in (path.parent / "README.md").read_text(encoding="utf-8"):
         errors.append(f"{name}: {source['commit']} is not in {path.parent.name}/README.md")
     for key, figure in figures.items():
@@ -132,17 +128,17 @@ def check_runs(name, source, figures, read, is_listing):
         for page, text in figure.items():
             if page in ("from", "unit"):
                 continue
-            file, unit = page_path(page), figure.get("unit", unit_of(text))
+            file, unit = page_path(page, path.parent.relative_to(ROOT)), figure.get("unit")
             where = f"{file}: {text!r} ({name}.{key})"
             if text not in read(file):
                 errors.append(f"{where} is not there: changed, or gone and to be removed from docs/figures.toml")
-            wrong, twice = check_words(text, computed, where, unit)
-            errors, notes = errors + wrong, notes + twice
+            wrong = difference(text, computed, unit)
+            errors += [f"{where}: {wrong}"] if wrong else []
             readme += [text] if file == README else []
             if is_listing:
-                values = ", ".join(f"{in_unit(value, kind, unit):,.4g}" for value, kind in computed)
+                values = ", ".join(f"{value:,.4g}" for value, _ in computed)
                 print(f"{file}\t{name}.{key}\t{text}\t{values}\t{source['commit']}")
-    return errors, notes, readme
+    return errors, readme
 
 
 def main():
@@ -153,13 +149,14 @@ def main():
     asked = parser.parse_args()
     instead = dict(words.split("=", 1) for words in asked.instead)
     raw = lambda name: Path(instead.get(name, ROOT / name)).read_text(encoding="utf-8")
-    read = cache(lambda name: " ".join(raw(name).split()))
+    # Bold says that a difference is shown; it is no part of a figure.
+    read = cache(lambda name: " ".join(raw(name).replace("**", "").split()))
     book = tomllib.loads(raw("docs/figures.toml"))
     errors, notes, readme, count = [], [], [], 0
     for name, source in book["runs"].items():
         figures = book["figures"][name]
-        wrong, twice, words = check_runs(name, source, figures, read, asked.list)
-        errors, notes, readme, count = errors + wrong, notes + twice, readme + words, count + len(figures)
+        wrong, words = check_runs(name, source, figures, read, asked.list)
+        errors, readme, count = errors + wrong, readme + words, count + len(figures)
         if is_older := age(source, book["paths"][source["of"]]):
             which = f"{name}, {len(figures)} figures ({source['commit']}, {source['date']})"
             notes.append(f"older than what it measures: {which}: {is_older}")

@@ -8,7 +8,7 @@ import re
 from functools import cache
 from statistics import median
 
-from statistics_of_pairs import difference_of, mean_interval, mean_ratio, placements
+from statistics_of_pairs import mean_interval, mean_ratio, placements, pooled_ratio, ratio_of, shift_of
 
 MEASURE = "rt_venue_from_due"
 UNITS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9, "KiB": 1024.0, "MiB": 1024.0**2}
@@ -76,6 +76,11 @@ class Runs:
         """Ratio to the first threads of the same runs, over the repeats."""
         return mean_ratio([*self.at_level(level, count, lambda usage: usage["turns"][percentile]["value"]).values()])
 
+    def pooled(self, level, percentile, *counts):
+        """The same over the runs with several numbers of strategies: each number weighs the same."""
+        value = lambda usage: usage["turns"][percentile]["value"]
+        return pooled_ratio([[*self.at_level(level, count, value).values()] for count in counts])
+
     def usage(self, level, count, key):
         """CPU time of an order, or events of a strategy a second: mean over the repeats."""
         return mean_interval([*self.at_level(level, count, lambda usage: usage_of(usage, key)).values()])[:1]
@@ -100,31 +105,43 @@ class Runs:
         is_wanted = lambda cost: cost["isolation"] == level and cost["strategies"] == int(count)
         return [median([cost[key] for cost in costs if is_wanted(cost)])]
 
-    # Disturbances.
+    # Pairs: disturbances, and two settings.
 
-    def pairs(self, level, fault):
-        """Pairs of a calm and a disturbed run of one schedule: all usable ones, and those whose cores stayed."""
-        names = [f"{name} against spsc-mux under {level}" for name in ("calm", fault)]
-        calm, storm = ({row["repeat"]: row["figures"] for row in self.rows() if row["name"] == name} for name in names)
-        pairs = [(calm[repeat], storm[repeat]) for repeat in calm if repeat in storm]
+    def pairs(self, *names):
+        """Pairs of runs of one schedule under two names: all usable ones, and those whose cores stayed."""
+        first, second = ({row["repeat"]: row["figures"] for row in self.rows() if row["name"] == name} for name in names)
+        pairs = [(first[repeat], second[repeat]) for repeat in first if repeat in second]
         usable = [pair for pair in pairs if all(run["valid"] and run["complete"] for run in pair)]
         floors = lambda run: sorted([run["floor_ns"], run["floor_after_ns"]])
         return usable, [pair for pair in usable if all(floors(run)[1] <= 1.25 * floors(run)[0] for run in pair)]
 
-    def storm(self, level, fault, percentile, measure=MEASURE):
-        """Ratio to calm runs of the same level, within placements."""
-        usable, kept = self.pairs(level, fault)
-        decide = len(kept) >= 5 and 2 * len(kept) >= len(usable)
+    def samples(self, names, key, of="deciding"):
+        """A figure of the pairs that decide, or of all, with the placements of their cores."""
+        usable, kept = self.pairs(*names)
+        decide = of == "deciding" and len(kept) >= 5 and 2 * len(kept) >= len(usable)
         runs = [run for side in zip(*(kept if decide else usable)) for run in side]
         floors = [(run["floor_ns"] + run["floor_after_ns"]) / 2 for run in runs]
         places = placements(floors) if decide else [0] * len(runs)
-        samples = [(run[f"measures.{measure}.{percentile}_ns"], place) for run, place in zip(runs, places)]
-        half = len(samples) // 2
-        return difference_of(samples[:half], samples[half:])
+        samples = [(run[key], place) for run, place in zip(runs, places)]
+        return samples[: len(samples) // 2], samples[len(samples) // 2 :]
+
+    def storm(self, level, fault, percentile, measure=MEASURE):
+        """Ratio to calm runs of the same level, within placements."""
+        return ratio_of(*self.samples(storm_names(level, fault), f"measures.{measure}.{percentile}_ns"))
+
+    def compared(self, a, b, percentile, measure=MEASURE, of="deciding"):
+        """Ratio of B to A, and the number of pairs."""
+        sides = self.samples((f"A: {a}", f"B: {b}"), f"measures.{measure}.{percentile}_ns", of)
+        return [*ratio_of(*sides), len(sides[0])]
+
+    def shifted(self, a, b, percentile, measure=MEASURE):
+        """Difference of B and A, and the median of A."""
+        sides = self.samples((f"A: {a}", f"B: {b}"), f"measures.{measure}.{percentile}_ns")
+        return [*shift_of(*sides), median(value for value, _ in sides[0])]
 
     def storm_median(self, level, fault, percentile):
         """Ratio of the medians: of pairs that are too few for an interval."""
-        calm, storm = zip(*self.pairs(level, fault)[1])
+        calm, storm = zip(*self.pairs(*storm_names(level, fault))[1])
         middle = lambda runs: median([run[f"measures.{MEASURE}.{percentile}_ns"] for run in runs])
         return [middle(storm) / middle(calm)]
 
@@ -134,6 +151,17 @@ class Runs:
         """The highest rate that was held in most runs."""
         tried = [row["figures"] for row in self.rows() if row["name"] == f"isolation={level} strategies={count}"]
         return [max(rate["rate_per_s"] for rate in tried if rate["held"])]
+
+    def refused(self, level, count):
+        """The lowest rate above it that was tried, and was not held."""
+        tried, held = self.rows(), self.held(level, count)[0]
+        tried = [row["figures"] for row in tried if row["name"] == f"isolation={level} strategies={count}"]
+        return [min(rate["rate_per_s"] for rate in tried if not rate["held"] and rate["rate_per_s"] > held)]
+
+    def counted(self, level, technique="all"):
+        """Number of cells contained, of all cells, and of those that were late."""
+        found = self.contained(level, technique)
+        return [found[0], sum(found), found[1]]
 
     def contained(self, level, technique="all"):
         """Number of cells contained, late and not contained; a repeated cell replaces the earlier one."""
@@ -158,6 +186,11 @@ class Runs:
         if len(found) != 1:
             raise ValueError(f"{len(found)} lines of {self.path.name} begin with {' '.join(beginning)!r}")
         return [number_of(number)[0] * UNITS.get(unit, 1.0) for number in NUMBER.findall(found.pop())]
+
+
+def storm_names(level, fault):
+    """The names of calm and of disturbed runs."""
+    return [f"{name} against spsc-mux under {level}" for name in ("calm", fault)]
 
 
 def usage_of(usage, key):

@@ -1,6 +1,6 @@
 """The statistics of crate `statistics`, written a second time, without packages.
 
-`mean_interval` is Student's; `difference` is the stratified rank sum of `statistics/src/shift.rs`
+`mean_interval` is Student's; `shift_of` is the stratified rank sum of `statistics/src/shift.rs`
 with its random exchanges (ChaCha8), so that its intervals equal those of the program.
 """
 
@@ -32,6 +32,14 @@ def mean_interval(values):
 def mean_ratio(ratios):
     """Geometric mean of ratios with its interval."""
     return [math.exp(end) for end in mean_interval([math.log(ratio) for ratio in ratios])]
+
+
+def pooled_ratio(groups):
+    """Geometric mean over groups of equal size and weight, each with a variance of its own."""
+    logs = [mean_interval([math.log(ratio) for ratio in group]) for group in groups]
+    middle = sum(log[0] for log in logs) / len(logs)
+    reach = math.sqrt(sum((log[2] - log[0]) ** 2 for log in logs)) / len(logs)
+    return [math.exp(end) for end in (middle, middle - reach, middle + reach)]
 
 
 def chacha8_words(key):
@@ -129,11 +137,15 @@ def shift_by_flips(a, b):
     return [value, min(steps[below], value), max(steps[above - 1], value)]
 
 
-def difference_of(a, b):
-    """Ratio of B to A, entries with equal indices are pairs: estimate and 95 % interval."""
-    a, b = ([(math.log(value), place) for value, place in side] for side in (a, b))
-    found = shift_by_flips(a, b) if len(a) >= 8 else shift_by_ranks(pair_differences(a, b))
-    return [math.exp(end) for end in found]
+def shift_of(a, b):
+    """Difference of B and A, entries with equal indices are pairs: estimate and 95 % interval."""
+    return shift_by_flips(a, b) if len(a) >= 8 else shift_by_ranks(pair_differences(a, b))
+
+
+def ratio_of(a, b):
+    """Ratio of B to A in the same way."""
+    logs = ([(math.log(value), place) for value, place in side] for side in (a, b))
+    return [math.exp(end) for end in shift_of(*logs)]
 
 
 def placements(floors):

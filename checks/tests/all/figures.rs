@@ -2,7 +2,7 @@
 
 use checks::root;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Returns the exit code and the output of the script, with files in the place of others; `None`
@@ -37,16 +37,16 @@ fn changed_and_undeclared_figures_are_found() {
     let folder = tempfile::tempdir().expect("a folder");
     let with = |path: &'static str, from: &str, to: &str| {
         let text = fs::read_to_string(root().join(path)).expect("a file");
-        let changed = folder.path().join(Path::new(path).file_name().expect("a name"));
+        let changed = folder.path().join(path.replace('/', "-"));
         assert!(text.contains(from), "{path} has no {from:?}");
         fs::write(&changed, text.replacen(from, to, 1)).expect("a file");
         (path, changed)
     };
     let changed = [
         // Changed in its entry as well: then it is not what the runs give.
-        with("README.md", "+21 % [+17, +25]", "+12 % [+17, +25] and 4,321 more"),
+        with("README.md", "+21 % [+17, +25] |", "+12 % [+17, +25] 4,321"),
         with("docs/figures.toml", "README = \"+21 %", "README = \"+12 %"),
-        with("docs/src/containment.md", "9 / 0 / 1", "10 / 0 / 0"),
+        with("data/results/2026-11-20-epyc-2core/README.md", "9 / 0 / 1", "10 / 0 / 0"),
     ];
     let Some((code, text)) = compare(&changed) else { return };
     assert_eq!(code, 1, "{text}");

@@ -1,5 +1,6 @@
 //! Checks of text and form: modules without cycles, crates that depend only downwards, `unsafe` in
-//! two crates and three files, files of one idea, links that lead somewhere, published figures.
+//! two crates and three files, files of one idea, links that lead somewhere, published figures, the
+//! book's length.
 //! Each must also find its broken tree.
 //!
 //! One of them alone: `cargo test -p checks links::`.
@@ -11,6 +12,7 @@ mod links;
 mod modules;
 mod named;
 mod snippets;
+mod words;
 
 use checks::{crates, files, root};
 use std::fs;
