@@ -111,6 +111,7 @@ shortened() {
     # What is about a run that goes on needs one.
     kill | revive | limits | retire | replace | add) command="beside_a_run $command" ;;
     # What is about a finished run takes the newest of those that were made here.
+    open) return ;; # It needs a browser.
     inspect | report | export) command=${command/ latest/ \$(newest_run)} ;;
     board) command=$(sed -E 's/ --duration [0-9a-z]+//; s/--readers [0-9,]*,64/--readers 0,4/; s/(replay):[^ ,]+/\1:data\/coinbase-2016-03-12\/flow.csv/' <<<"$command")
       command+=" --duration 50ms --out $out" ;;

@@ -83,10 +83,15 @@ fn report_unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
             continue;
         }
         let Some(why) = incident.quarantined.filter(is_about_orders) else { continue };
+        // Each writes the memory of its whole group.
+        let group = record.plan.group_of(incident.strategy);
         let misbehaves = |fault: &Fault| {
             let kinds = [FaultKind::Scribble, FaultKind::Flood, FaultKind::Lose];
-            kinds.contains(&fault.kind)
-                && [FaultTarget::Any, FaultTarget::Strategy(incident.strategy)].contains(&fault.target)
+            let can_write = match fault.target {
+                FaultTarget::Strategy(target) => target == incident.strategy || group.contains(&target),
+                target => target == FaultTarget::Any,
+            };
+            kinds.contains(&fault.kind) && can_write
         };
         if !record.plan.faults.iter().any(misbehaves) {
             findings.certain().add(ViolationKind::PeerFaults, || {

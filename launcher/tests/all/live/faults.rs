@@ -1,7 +1,7 @@
 //! Every self-inflicted fault of a strategy, live: with `--on-death stop` the run ends, names the
 //! process and the cause, and leaves no processes or segments.
 
-use crate::common::{LONG, Launcher, SHORT, concurrently, list, output, proc, slow, string};
+use crate::common::{FULL_REPORT, LONG, Launcher, SHORT, concurrently, list, output, proc, slow, string};
 
 /// Makes a run that a fault in strategy 1 ends. Returns its stderr.
 fn run_until_fault_ends_it(flags: &str, fault: &str) -> String {
@@ -206,7 +206,7 @@ fn fault_that_never_fired_fails_run() {
 fn fault_that_never_fired_fails_comparison() {
     let out = tempfile::tempdir().unwrap();
     let words = "compare --a technique=spsc-mux --b technique=array-queue --repeats 2 --strategies 2";
-    let load = format!("--orders 500 --window 50ms --idle park --out {}", out.path().display());
+    let load = format!("{FULL_REPORT} --orders 500 --window 50ms --idle park --out {}", out.path().display());
     let line = format!("{words} {load} --on-death continue --fault kill:strategy-0@60s");
     let result = output(&line).fails(1, &["never fired", " more)", "--allow-unfired"]);
     assert!(result.stdout.contains("never fired"), "{}", result.stdout);

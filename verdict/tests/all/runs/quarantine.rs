@@ -6,6 +6,7 @@ use crate::fixture::Fixture;
 use crate::fixture::killing::StrategyDeath;
 use proptest::prelude::*;
 use protocol::index::StrategyIndex;
+use protocol::isolation::IsolationLevel;
 use protocol::plan::{Fault, FaultKind, FaultTarget, Isolation};
 use protocol::stamps::{Point, Record};
 use protocol::status::{LOG_OFFSET, StatusField};
@@ -63,12 +64,13 @@ fn quarantined_strategy_log_is_ignored() {
 
 #[test]
 fn unexplained_quarantine_is_a_violation_outside_sandbox() {
-    let with = |why, isolation: Isolation, faults: &[Fault]| {
+    let at = |why, isolation: IsolationLevel, faults: &[Fault]| {
         let mut fixture =
             run_with_killed(&[StrategyDeath { quarantined: Some(why), ..StrategyDeath::new(1, T1_OF_20) }]);
         (fixture.record.plan.isolation, fixture.record.plan.faults) = (isolation.into(), faults.to_vec());
         run(&fixture).violations
     };
+    let with = |why, isolation: Isolation, faults: &[Fault]| at(why, isolation.into(), faults);
     let [other, scribble] =
         [0, 1].map(|index| fault(FaultKind::Scribble, FaultTarget::Strategy(StrategyIndex(index)), 0));
     for faults in [&[][..], &[other]] {
@@ -78,6 +80,8 @@ fn unexplained_quarantine_is_a_violation_outside_sandbox() {
         assert!(found[0].first.starts_with(message), "{found:?}");
     }
     assert_eq!(with(ProtocolViolation::OutOfSequence, Isolation::Process, &[scribble]), []);
+    let group = IsolationLevel::grouped(Isolation::Process, 2);
+    assert_eq!(at(ProtocolViolation::OutOfSequence, group, &[other]), [], "it writes all of its group");
     assert_eq!(
         with(ProtocolViolation::OutOfSequence, Isolation::Sandbox, &[]),
         [],
