@@ -479,6 +479,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
     fn process_that_runs_is_not_dead() {
+        let _guard = crate::only_one_has_children();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let fd = pidfd_open(child.id()).unwrap();
         assert!(!has_only_zombies(child.id()) && !is_dead(fd.as_fd()).unwrap());
@@ -504,6 +505,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
     fn inspected_process_is_killed_and_found_exiting() {
+        let _guard = crate::only_one_has_children();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let fd = pidfd_open(child.id()).unwrap();
         assert!(!inspect_threads(child.id()).is_all(), "it runs");
@@ -512,6 +514,7 @@ mod tests {
             if found.is_all() {
                 break found;
             }
+            assert_ne!(found, ExitingThreads::default(), "nobody else reaps it");
         };
         assert_eq!(found.status.and_then(|status| status.signal()), Some(libc::SIGKILL));
         assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));

@@ -11,7 +11,7 @@ use record::units::Bytes;
 
 const MAX_ROWS: usize = 12;
 
-/// Formats the terminal report of a run, at most [`width`] columns wide. With escape codes only if
+/// Formats the terminal report of a run, no wider than the terminal. With escape codes only if
 /// `color`.
 pub fn terminal(summary: &Summary, color: bool) -> String {
     let mut page = TextReport::new(color);
