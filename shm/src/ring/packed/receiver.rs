@@ -116,7 +116,7 @@ impl PackedReceiver {
     /// [`PeerFault::InvalidTail`]; nothing was taken.
     ///
     /// # Panics
-    /// As [`PackedReceiver::copy_next`].
+    /// If the message has another size than the ring's.
     #[inline(always)]
     pub fn pop(&mut self, message: &mut [u8]) -> Result<bool, PeerFault> {
         let is_taken = self.take(message)?;
@@ -133,7 +133,7 @@ impl PackedReceiver {
     /// As [`PackedReceiver::pop`].
     ///
     /// # Panics
-    /// As [`PackedReceiver::copy_next`].
+    /// If the message has another size than the ring's.
     #[inline(always)]
     pub fn take(&mut self, message: &mut [u8]) -> Result<bool, PeerFault> {
         let mut fault = None;
