@@ -78,7 +78,7 @@ shortened() {
   case $kind in
     run | sweep | bill | compare | contain | disturb)
       command=$(sed -E 's/--orders [0-9a-zA-Z]+/--orders 2k/; s/--window [0-9a-z.]+/--window 200ms/; s/--repeats [0-9]+/--repeats 2/; s/--steps [0-9]+/--steps 2/; s/--crossover [0-9a-z]+/--crossover 10ms/' <<<"$command")
-      # Far from a kill when the run ends: a killed exchange does not come back after that.
+      # Far from a kill when the run ends: a killed exchange is not restarted after that.
       [[ $command == *" every "* ]] && command=$(sed -E 's/ every [0-9a-z]+/ every 400ms/; s/--window 200ms/--window 700ms/' <<<"$command")
       [[ $command == *--orders* || $command == *--schedule* || $command == *--preset* ]] || [[ $kind == contain || $command == *--window* ]] || command+=" --orders 2k --window 200ms"
       [[ $command == *"--preset seed"* && $kind =~ ^(run|sweep)$ && $command != *--orders* ]] && command+=" --orders 8k --window 300ms"

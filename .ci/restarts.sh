@@ -17,8 +17,8 @@ trap 'rm -rf "$out"' EXIT
 without_standbys() {
   while kill -0 "$1" 2>/dev/null; do
     for pid in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do
-      # A standby that was promoted meanwhile dies as well: no kill of a fault, so it is not counted.
-      if tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q 'role spare:'; then
+      # A standby that was promoted by then is killed as well; only kills by a fault are counted.
+      if tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q 'role spare:'; then
         kill -KILL "$pid" 2>/dev/null || true
       fi
     done

@@ -2,7 +2,7 @@
 """The figures of the five documents that bulkhead started from, next to ours.
 
   .ci/seeds.py run FOLDER [NAME ...]   measure, and save JSON in FOLDER
-  .ci/seeds.py page                    write docs/src/seeds-rows.md and the totals of docs/src/seeds.md
+  .ci/seeds.py page                    write data/results/studies/seeds.md and the totals of docs/src/seeds.md
   .ci/seeds.py check                   fail if these are old, or if a planted change is not found
 
 docs/seeds.tsv has a row a figure: its document, its kind, their figure, and where ours is in the
@@ -327,7 +327,10 @@ def pages(rows):
     results, pairs = [Results(folder) for _, folder in MACHINES], Results(PAIRS)
     made, total = make(rows, results, pairs)
     front = ROOT / "docs/src/seeds.md"
-    return {ROOT / "docs/src/seeds-rows.md": made, front: with_total(front.read_text(), total)}
+    rows_page = ROOT / "data/results/studies/seeds.md"
+    # Its links are written for a page of the book.
+    made = re.sub(r"\]\(([a-z-]+\.md)", r"](../../../docs/src/\1", made)
+    return {rows_page: made, front: with_total(front.read_text(), total)}
 
 
 def check():

@@ -38,7 +38,7 @@ pub(super) struct Launcher<'a> {
 pub(super) struct LaunchedRun {
     pub folder: PathBuf,
     pub outcome: RunOutcome,
-    /// Its figures, or why no log tells of its orders: its fault overwrote one.
+    /// Its figures, or why no log has its orders: its fault overwrote one.
     pub summary: Result<Summary, DestroyedLog>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct DestroyedLog {
 
 impl DestroyedLog {
     /// Finds the log of a run that a fault of its plan overwrote, by reading the logs again.
-    /// `None`: the run has no summary for another reason, and the launcher's error tells it.
+    /// `None`: the run has no summary for another reason, and the launcher's error states it.
     fn find(folder: &Path, record: &RunRecord, error: &str) -> Option<Self> {
         let can_destroy = |fault: &Fault| {
             fault.kind.is_wild_write() || matches!(fault.kind, FaultKind::Scribble | FaultKind::ForgeHeader)

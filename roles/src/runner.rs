@@ -71,7 +71,7 @@ type ReadyThread<C> = (Cycle<C>, StatusWriter, ThreadGuards);
 pub(super) struct ThreadGuards {
     /// Its protection key.
     prepared: Option<PreparedThread>,
-    /// The lock that tells the launcher of its death; `None`: the kernel has none.
+    /// The lock by which the launcher sees its death; `None`: the kernel has none.
     _lock: Option<RobustLock>,
 }
 
@@ -104,7 +104,7 @@ impl Runner<'_> {
             // Several threads in this process: `top -H` shows which is which.
             process::set_thread_name(&thread.name);
         }
-        // Without it the pidfd alone tells of the thread's death.
+        // Without it the thread's death is seen by the pidfd alone.
         let lock = RobustLock::take(status::robust_lock(&segment)).ok();
         let arrived = ArrivedThread::new(plan, thread, &segment, log)
             .with_context(|| format!("thread {}", thread.name))?;

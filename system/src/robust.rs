@@ -194,8 +194,8 @@ mod tests {
         unreachable!()
     }
 
-    /// Its word says that it has died, and so does its first thread: a death that were believed
-    /// then would be followed by stores. None follows the kernel's word about each thread.
+    /// Its word and the state of its first thread show a death, and stores follow. None follows
+    /// once the kernel shows that each thread is exiting.
     #[test]
     #[cfg_attr(miri, ignore = "Miri starts no processes")]
     fn hostile_writer_is_believed_dead_once_it_stores_nothing() {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const MAX_WORDS: usize = 40_000;
 
 /// Pages that a program writes.
-const GENERATED: [&str; 3] = ["commands.md", "seeds-rows.md", "layout.md"];
+const GENERATED: [&str; 2] = ["commands.md", "layout.md"];
 
 /// Returns the words of each page below a folder that no program writes.
 fn words_by_page(folder: &Path) -> Vec<(String, usize)> {

@@ -3,7 +3,7 @@
     python3 figures.py RUNS OUT
 
 RUNS has a folder a run. OUT/benchmark.json is for github-action-benchmark (customSmallerIsBetter):
-medians over the runs. OUT/otava.csv has a line a run, for Apache Otava (otava.yaml is beside it).
+medians over the runs. OUT/otava.csv has a line a run, for Apache Otava (otava.yaml is next to it).
 """
 
 import csv

@@ -59,7 +59,7 @@ fn process_contains_faults_that_kill_threaded_run() {
     }
 }
 
-/// The engine's log, which tells of every order, is gone: the level did not contain that.
+/// The engine's log, which has every order, is gone: the level did not contain that.
 #[test]
 fn overwritten_log_of_the_engine_is_a_result() {
     let flags = "--technique spsc-mux --isolation thread,process --fault wild-engine --window 800ms";

@@ -56,7 +56,7 @@ struct SupervisedRun<'a> {
     proven_dead: Vec<bool>,
     failed_starts: Vec<Option<String>>,
     signals: &'a Signals,
-    /// The locks of the run's threads; `None`: the pidfds alone tell of deaths.
+    /// The locks of the run's threads; `None`: deaths are seen by the pidfds alone.
     death_watch: Option<DeathWatch>,
     /// Number of termination signals that end the run at once.
     max_requests: usize,

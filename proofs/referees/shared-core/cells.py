@@ -1,6 +1,6 @@
 """Reads the cells of saved predictions, and fits the model of `launcher predict` to them a second time.
 
-The formula is that of data/results/studies/predict.md and statistics/src/shared_core.rs, written here anew with numpy.
+The formula is that of data/results/studies/predict.md and statistics/src/shared_core.rs, written here again with numpy.
 """
 
 import json

@@ -295,7 +295,7 @@ fn skew_table(cases: &[Labelled<'_>]) -> Option<Grid> {
         format!("What readers decided on, tick by tick; from the first read to the last, in {}", unit.name());
     let grid = Grid::from_rows("skew", title, 1, &columns, &with_ticks);
     Some(grid.note(
-        "differ: decisions whose readers took the newest value and had different versions, at most so many apart. named lost: those for \
+        "differ: decisions whose readers took the newest value and had different versions. named lost: those for \
          which a reader could not read the version that the tick names any more; all others decide on one version",
     ))
 }

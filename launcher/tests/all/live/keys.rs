@@ -51,7 +51,7 @@ fn mistake_ends_its_strategy_alone() {
         ("wild-code", "code of "),
     ] {
         let Some(launcher) = Launcher::with_keys() else { return };
-        // A scribble may overwrite what its own log says of it first: then it has not fired.
+        // A scribble may overwrite its own log's record of it first: then it counts as not fired.
         let flags = format!("{LOAD} --on-death restart --allow-unfired --fault {fault}:strategy-1@300ms");
         let summary = launcher.summary(&flags);
         assert_eq!(summary["outcome"]["ended"], "complete", "{fault}: {:#}", summary["outcome"]);
