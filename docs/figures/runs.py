@@ -177,6 +177,12 @@ class Runs:
                 found[["yes", "waited", "no"].index("no" if is_shared_flood else answer)] += 1
         return found
 
+    def runs_contained(self, level, fault=None):
+        """Number of runs that a level contained, of those in which the fault came."""
+        rows = [row for row in documents(self.path)[0]["rows"] if row["isolation"] == level]
+        came = [row["contained"] for row in rows if fault in (None, row["fault"]) and row["contained"] != "nothing"]
+        return [came.count("yes"), len(came)]
+
     # What was kept as text only.
 
     def line(self, unit, *beginning):
