@@ -61,29 +61,31 @@ unsafe fn attach<T>(
     })
 }
 
-/// Checks the caller's memory for a message, and passes it to `pop`.
+/// Checks the caller's memory for `count` messages, and passes it to `pop`.
 ///
 /// # Safety
-/// `receiver` is null or a handle; `message` is null or valid for the write of `bytes` bytes.
+/// `receiver` is null or a handle; `messages` is null or valid for the write of `count` times
+/// `bytes` bytes.
 #[inline(always)]
 unsafe fn pop_into(
     receiver: *mut ReceiverHandle,
-    message: *mut c_void,
+    messages: *mut c_void,
     bytes: usize,
+    count: u32,
     pop: impl FnOnce(&mut ReceiverHandle, &mut [u8]) -> Result<i32, i32>,
 ) -> i32 {
     // SAFETY: null, or by this function's contract a handle that only this thread uses now.
     let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
-    if message.is_null() {
+    if messages.is_null() {
         return BHQ_NULL;
     }
     if bytes != receiver.receiver.message_bytes() {
         return wrong_size(receiver.receiver.message_bytes(), bytes);
     }
-    // SAFETY: not null, so by this function's contract it is valid for the write; at most 64 KiB.
-    // The bytes are only written.
-    let message = unsafe { core::slice::from_raw_parts_mut(message.cast(), bytes) };
-    receiver.run(|receiver| pop(receiver, message))
+    // SAFETY: not null, so by this function's contract it is valid for the write; a message has at
+    // most 64 KiB. The bytes are only written.
+    let messages = unsafe { core::slice::from_raw_parts_mut(messages.cast(), count as usize * bytes) };
+    receiver.run(|receiver| pop(receiver, messages))
 }
 
 #[cold]
@@ -443,7 +445,7 @@ pub unsafe extern "C" fn bhq_sender_index(sender: *const SenderHandle) -> i32 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bhq_pop(receiver: *mut ReceiverHandle, message: *mut c_void, bytes: usize) -> i32 {
     // SAFETY: this function's contract is that of `pop_into`.
-    unsafe { pop_into(receiver, message, bytes, calls::pop) }
+    unsafe { pop_into(receiver, message, bytes, 1, calls::pop) }
 }
 
 /// Takes the next message as bhq_pop does, sleeping until there is one, at most for `timeout_ns`
@@ -460,7 +462,7 @@ pub unsafe extern "C" fn bhq_pop_timeout(
 ) -> i32 {
     // SAFETY: this function's contract is that of `pop_into`.
     unsafe {
-        pop_into(receiver, message, bytes, |receiver, message| {
+        pop_into(receiver, message, bytes, 1, |receiver, message| {
             calls::pop_timeout(receiver, message, timeout_ns)
         })
     }

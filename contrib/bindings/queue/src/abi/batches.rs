@@ -1,6 +1,6 @@
 //! Pushes and pops of many messages.
 
-use super::wrong_size;
+use super::{pop_into, wrong_size};
 use crate::calls;
 use crate::codes::BHQ_NULL;
 use crate::handles::{ReceiverHandle, SenderHandle};
@@ -50,18 +50,8 @@ pub unsafe extern "C" fn bhq_pop_many(
     bytes: usize,
     max: u32,
 ) -> i32 {
-    // SAFETY: null, or by this function's contract a handle that only this thread uses now.
-    let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
-    if messages.is_null() {
-        return BHQ_NULL;
-    }
-    if bytes != receiver.receiver.message_bytes() {
-        return wrong_size(receiver.receiver.message_bytes(), bytes);
-    }
-    // SAFETY: not null, so by this function's contract it is valid for the write. The bytes are
-    // only written.
-    let messages = unsafe { core::slice::from_raw_parts_mut(messages.cast(), max as usize * bytes) };
-    receiver.run(|receiver| calls::pop_many(receiver, messages))
+    // SAFETY: by this function's contract.
+    unsafe { pop_into(receiver, messages, bytes, max, calls::pop_many) }
 }
 
 /// Passes up to `max` messages of one producer to `each`, one after the other, with `context`; then

@@ -92,6 +92,15 @@ impl Drop for ReceiverHandle {
     }
 }
 
+/// Returns the code for a place that is null, or for a program that was built with another layout.
+fn refusal<T>(fast: *mut *mut T, layout: u32, fast_bytes: usize) -> Option<i32> {
+    if fast.is_null() {
+        return Some(BHQ_NULL);
+    }
+    let is_ours = layout == BHQ_LAYOUT && fast_bytes == size_of::<T>();
+    (!is_ours).then(|| errors::keep(BHQ_BAD_LAYOUT, "the program has another layout than the library"))
+}
+
 /// Writes to `fast` what bhq_fast_push of bulkhead_queue_inline.h works with, valid until the
 /// sender is closed. `layout` is BHQ_LAYOUT, and `fast_bytes` the size of what is pointed to. Calls
 /// and pushes without a call may alternate, on one thread at a time. bhq_open_fast_sender calls it.
@@ -110,11 +119,8 @@ pub unsafe extern "C" fn bhq_fast_sender_of(
     let address = sender;
     // SAFETY: null, or by this function's contract a handle that only this thread uses now.
     let Some(sender) = (unsafe { sender.as_mut() }) else { return BHQ_NULL };
-    if fast.is_null() {
-        return BHQ_NULL;
-    }
-    if layout != BHQ_LAYOUT || fast_bytes != size_of::<FastSender>() {
-        return errors::keep(BHQ_BAD_LAYOUT, "the program has another layout than the library");
+    if let Some(code) = refusal(fast, layout, fast_bytes) {
+        return code;
     }
     sender.run(|sender| {
         let (layout, position) = (sender.sender.layout(), sender.sender.position());
@@ -171,11 +177,8 @@ pub unsafe extern "C" fn bhq_fast_receiver_of(
     let address = receiver;
     // SAFETY: null, or by this function's contract a handle that only this thread uses now.
     let Some(receiver) = (unsafe { receiver.as_mut() }) else { return BHQ_NULL };
-    if fast.is_null() {
-        return BHQ_NULL;
-    }
-    if layout != BHQ_LAYOUT || fast_bytes != size_of::<FastReceiver>() {
-        return errors::keep(BHQ_BAD_LAYOUT, "the program has another layout than the library");
+    if let Some(code) = refusal(fast, layout, fast_bytes) {
+        return code;
     }
     // Its capacity is that of a receiver whose pops are calls; the end of this call sets it.
     receiver.run(|receiver| {
