@@ -3,6 +3,7 @@
 use crate::caller;
 use ::record::machine_check::MachineCheck;
 use ::record::switch_price::SwitchPrice;
+use ::record::wake_times::WakeTimes;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
@@ -14,6 +15,9 @@ pub(crate) struct MachineFindings {
     /// The price of a switch between address spaces, by the memory of each side.
     #[serde(default)]
     pub switch: Vec<SwitchPrice>,
+    /// How long an idle core takes to run what wakes it.
+    #[serde(default)]
+    pub wake: Option<WakeTimes>,
 }
 
 /// Returns what is found on this machine; nothing if it cannot be asked.

@@ -19,3 +19,4 @@ pub mod run;
 pub mod screen;
 pub mod switch_price;
 pub mod units;
+pub mod wake_times;

@@ -11,15 +11,15 @@
 //! wake-ups an order     s = 2 / (1 + τ · R/N)
 //! CPU of a thread       C = b + s · w + i · (1 − ρ),  ρ = R · C
 //!     of a process      C + s · c · (1 − 1/N)
-//! p50 of a thread       e + f · ρ · √(N − 1) + h · ρ⁴ · (N − 1)
+//! p50 of a thread       e + f · ρ · √(N − 1) + ρ⁴ · (g + h · (N − 1))
 //!     of a process      that · (1 + k · ρ · √(N − 1))
 //! ```
 //!
 //! `1 − 1/N` is the share of switches that lead to another strategy. ρ is that of threads: how
 //! often orders find an idle core depends on when they arrive. An order waits for strategies that
 //! were woken before it, of which there are more with N and with ρ, and a process makes each of
-//! them longer. The form of p50 is no law: of several it had the smallest error over a grid of 40
-//! cells. `C` is fitted by least squares of relative errors, none of its parameters below 0; p50 by
+//! them longer. The form of p50 is no law: of twelve it had the smallest error over two grids of 40
+//! cells each on two machines. `C` is fitted by least squares of relative errors, none of its parameters below 0; p50 by
 //! least absolute ones, because cells in which the host put an idle core to sleep are off by a
 //! factor. Beyond [`MAX_UTILIZATION`] there is no latency: what limits batches there is not in the
 //! model.
@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 /// The utilization up to which latencies are predicted.
 pub const MAX_UTILIZATION: f64 = 0.95;
-/// Fewest cells for a fit: it has five parameters of CPU time, and four of latency.
+/// Fewest cells for a fit: it has five parameters of CPU time, and five of latency.
 pub const MIN_CELLS: usize = 5;
 /// Wake-ups that an order has alone: when it is due, and when its report comes.
 const WAKES: f64 = 2.0;
@@ -92,8 +92,8 @@ pub struct SharedCoreModel {
     pub idle_ns: f64,
     /// What a process adds to a wake-up: `c`, in nanoseconds.
     pub switch_ns: f64,
-    /// Parameters of the latency: `e`, `f`, `h` in nanoseconds, and `k`.
-    pub latency: [f64; 4],
+    /// Parameters of the latency: `e`, `f`, `g`, `h` in nanoseconds, and `k`.
+    pub latency: [f64; 5],
     /// Standard deviation of the logarithm of p50, predicted for cells that were left out of the
     /// fit, to the measured one. Null with too few cells.
     pub p50_error: Option<f64>,
@@ -183,7 +183,7 @@ impl SharedCoreModel {
             wake_ns,
             idle_ns,
             switch_ns,
-            latency: [0.0; 4],
+            latency: [0.0; 5],
             p50_error: None,
             added_error_ns: None,
             cells: cells.len(),
@@ -194,15 +194,15 @@ impl SharedCoreModel {
                 .latency_factors(cell.strategies, cell.rate_per_s, cell.idle_wakes)
                 .map(|found| (found, *cell))
         };
-        let factors: Vec<([f64; 3], CoreCell)> = cells.iter().filter_map(|cell| factors(cell)).collect();
-        let of_threads = |(factors, cell): &([f64; 3], CoreCell)| (*factors, cell.p50_ns[0], cell.p50_ns[0]);
-        let [e, f, h] = least_deviations(&factors.iter().map(of_threads).collect::<Vec<_>>());
-        let of_ratio = |(factors, cell): &([f64; 3], CoreCell)| {
+        let factors: Vec<([f64; 4], CoreCell)> = cells.iter().filter_map(|cell| factors(cell)).collect();
+        let of_threads = |(factors, cell): &([f64; 4], CoreCell)| (*factors, cell.p50_ns[0], cell.p50_ns[0]);
+        let [e, f, g, h] = least_deviations(&factors.iter().map(of_threads).collect::<Vec<_>>());
+        let of_ratio = |(factors, cell): &([f64; 4], CoreCell)| {
             let ratio = cell.p50_ns[1] / cell.p50_ns[0];
             ([factors[1]], ratio - 1.0, ratio)
         };
         let [k] = least_deviations(&factors.iter().map(of_ratio).collect::<Vec<_>>());
-        model.latency = [e, f, h, k];
+        model.latency = [e, f, g, h, k];
         Some(model)
     }
 
@@ -216,17 +216,17 @@ impl SharedCoreModel {
 
     /// Returns the factors of the parameters of a thread's latency; `None` where the core is nearly
     /// full.
-    fn latency_factors(&self, strategies: f64, rate_per_s: f64, idle_wakes: f64) -> Option<[f64; 3]> {
+    fn latency_factors(&self, strategies: f64, rate_per_s: f64, idle_wakes: f64) -> Option<[f64; 4]> {
         let utilization = rate_per_s * self.cpu_at(strategies, rate_per_s, idle_wakes, 0) / 1e9;
         let others = strategies - 1.0;
         (utilization <= MAX_UTILIZATION)
-            .then(|| [1.0, utilization * others.sqrt(), utilization.powi(4) * others])
+            .then(|| [1.0, utilization * others.sqrt(), utilization.powi(4), utilization.powi(4) * others])
     }
 
     fn p50_at(&self, strategies: f64, rate_per_s: f64, idle_wakes: f64, level: usize) -> Option<f64> {
         let factors = self.latency_factors(strategies, rate_per_s, idle_wakes)?;
-        let [e, f, h, k] = self.latency;
-        let p50_ns = dot(&factors, &[e, f, h]) * (1.0 + level as f64 * k * factors[1]);
+        let [e, f, g, h, k] = self.latency;
+        let p50_ns = dot(&factors, &[e, f, g, h]) * (1.0 + level as f64 * k * factors[1]);
         (p50_ns > 0.0).then_some(p50_ns)
     }
 
@@ -348,7 +348,7 @@ mod tests {
         wake_ns: 5_400.0,
         idle_ns: 30_000.0,
         switch_ns: 4_500.0,
-        latency: [28_000.0, 16_000.0, 10_000.0, 0.09],
+        latency: [28_000.0, 16_000.0, 4_000.0, 10_000.0, 0.09],
         p50_error: None,
         added_error_ns: None,
         cells: 0,

@@ -55,6 +55,7 @@ pub mod storm;
 pub mod switch_price;
 #[cfg(not(loom))]
 pub mod usage;
+pub mod wake;
 #[cfg(not(loom))]
 pub mod work;
 

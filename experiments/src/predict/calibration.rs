@@ -90,6 +90,8 @@ fn adopt(record: &mut Experiment, found: Experiment, folder: &Path) {
     let switch: Vec<record::switch_price::SwitchPrice> =
         found.figures.part("switch").ok().flatten().unwrap_or_default();
     record.figures.insert("switch", &switch);
+    let wake: Option<record::wake_times::WakeTimes> = found.figures.part("wake").ok().flatten();
+    record.figures.insert("wake", &wake);
     record.base = found.base;
     let is_fitted = |row: &Row| row.is_made() && PredictPart::of(row).is_some_and(PredictPart::is_fitted);
     record.rows = found.rows.into_iter().filter(is_fitted).collect();

@@ -117,7 +117,9 @@ pub fn run(flags: &PredictFlags) -> Result<ExitCode> {
         let line = format!("calibrated by {from}: this machine and build (--recalibrate measures again)");
         say(&line, flags.json);
     } else {
-        record.figures.insert("switch", &doctor::findings_here().switch);
+        let found = doctor::findings_here();
+        record.figures.insert("switch", &found.switch);
+        record.figures.insert("wake", &found.wake);
     }
     let ended = measure_experiment(&mut record, &folder, flags.json)?;
     record.save(&folder)?;

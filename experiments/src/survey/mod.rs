@@ -110,7 +110,7 @@ pub fn run(flags: &SurveyFlags, find: impl FnOnce() -> MachineFindings) -> Resul
     let minutes = if flags.quick { 1 } else { flags.minutes };
     let machine = planner::host::machine();
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
-    let MachineFindings { checks, switch } = find();
+    let MachineFindings { checks, switch, .. } = find();
     let mut record = plan(minutes, &machine, &checks);
     record.figures.insert("switch", &switch);
     let folder = create_result_folder(&flags.out, &record.started, record.kind.name())?.canonicalize()?;

@@ -19,6 +19,7 @@ use record::document::answer_json;
 use record::fitness::Fitness;
 use record::numbers::{counted, plain};
 use record::switch_price::SwitchPrice;
+use record::wake_times::WakeTimes;
 use serde::{Deserialize, Serialize};
 pub use statistics::{CorePrediction, SharedCoreModel};
 use verdict::chart::median;
@@ -153,6 +154,8 @@ pub struct Prediction {
     pub calibration: Option<String>,
     /// The price of a switch between address spaces on this machine.
     pub switch: Vec<SwitchPrice>,
+    /// How long an idle core of this machine takes to run what wakes it; null in older predictions.
+    pub wake: Option<WakeTimes>,
     /// The model; null until its runs are made.
     pub model: Option<SharedCoreModel>,
     /// Threads and processes as predicted.
@@ -205,6 +208,7 @@ impl Prediction {
             level: experiment.rows.iter().find_map(level),
             calibration: experiment.figures.part("calibration").ok().flatten(),
             switch: experiment.figures.part("switch").ok().flatten().unwrap_or_default(),
+            wake: experiment.figures.part("wake").ok().flatten(),
             model,
             predicted: asked.zip(model).map(|(asked, model)| asked.predict(&model)),
             ceilings: MeasuredCeiling::both(experiment),

@@ -143,6 +143,9 @@ fn notes(experiment: &Experiment, found: &Prediction) -> Vec<String> {
     if let Some(price) = found.switch.first() {
         notes.push(format!("a switch to another process, measured alone: {}", price.describe()));
     }
+    if let Some(times) = &found.wake {
+        notes.push(format!("an idle core runs what wakes it after {}", times.describe()));
+    }
     if let Some(folder) = &found.calibration {
         notes.push(format!("fitted to the runs in {folder}, of this machine and build"));
     }

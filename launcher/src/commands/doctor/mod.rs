@@ -7,6 +7,7 @@ mod pages;
 mod quiet;
 mod shared;
 mod switch;
+mod wake;
 
 use crate::cli::DoctorFlags;
 use crate::runtime::container::{self, cgroups};
@@ -20,6 +21,7 @@ use record::machine_check::{CheckState, MachineCheck as Check};
 use record::screen;
 use record::switch_price::SwitchPrice;
 use record::units::human_bytes;
+use record::wake_times::WakeTimes;
 use std::io::Write;
 use std::process::ExitCode;
 use system::keys;
@@ -39,8 +41,11 @@ pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     checks.push(pages::check(page_times.as_ref()));
     let prices = switch::measure(&machine);
     checks.push(switch::check(&prices));
+    let wakes = wake::measure(&machine);
+    checks.push(wake::check(wakes.as_ref()));
     checks.push(protection_keys(keys::missing()));
-    let text = if flags.json { json(&checks, page_times.as_ref(), &prices) } else { table(&checks) };
+    let text =
+        if flags.json { json(&checks, page_times.as_ref(), &prices, wakes.as_ref()) } else { table(&checks) };
     writeln!(screen::stdout(), "{text}")?;
     Ok(if worst(&checks) < CheckState::Bad { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -101,15 +106,21 @@ fn table(checks: &[Check]) -> String {
     format!("{}\n{verdict}\n", planner::trimmed(&table))
 }
 
-/// Formats the checks as JSON: `schema`, `fit`, `checks`, the times of `pages`, and the price of a
-/// `switch`.
-fn json(checks: &[Check], page_times: Option<&pages::PageTimes>, prices: &[SwitchPrice]) -> String {
+/// Formats the checks as JSON: `schema`, `fit`, `checks`, the times of `pages`, the price of a
+/// `switch` and the times of a `wake`.
+fn json(
+    checks: &[Check],
+    page_times: Option<&pages::PageTimes>,
+    prices: &[SwitchPrice],
+    wakes: Option<&WakeTimes>,
+) -> String {
     let value = serde_json::json!({
         "schema": "bulkhead.doctor/1",
         "fit": worst(checks) < CheckState::Bad,
         "checks": checks,
         "pages": page_times,
         "switch": prices,
+        "wake": wakes,
     });
     format!("{value:#}")
 }
@@ -421,7 +432,7 @@ mod tests {
     #[test]
     fn json_has_the_checks_of_the_table() {
         let checks = checked(&fake::two_core_vm());
-        let value: serde_json::Value = serde_json::from_str(&json(&checks, None, &[])).unwrap();
+        let value: serde_json::Value = serde_json::from_str(&json(&checks, None, &[], None)).unwrap();
         assert_eq!(value["fit"], true);
         assert_eq!(value["checks"].as_array().unwrap().len(), checks.len());
         assert_eq!(value["checks"][0]["name"], "cores");
