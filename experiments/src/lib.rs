@@ -115,7 +115,8 @@ fn resume(flags: &ResumeFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
     let folder = catalog::folder_of(&flags.folder)?;
     record::check_is_experiment(&folder)?;
     if Experiment::read(&folder)?.kind.entry().rows == RowKind::QueueRun {
-        let flags = LabFlags { resume: Some(folder), json: flags.json, ..LabFlags::default() };
+        let ResumeFlags { json, report, .. } = *flags;
+        let flags = LabFlags { resume: Some(folder), json, report, ..LabFlags::default() };
         return lab::run(&flags, unfit);
     }
     let record = record::resume(&folder, &planner::host::machine())?;

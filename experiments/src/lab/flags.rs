@@ -7,7 +7,7 @@ use analysis::experiment::lab::AXES;
 use analysis::experiment::{Experiment, Figures, Kind, LabCell, LabPlan, Setting, Speed, Wait};
 use clap::Args;
 use planner::config::value::{named, one_of};
-use planner::config::{CoreList, UsageError};
+use planner::config::{CoreList, ReportLength, UsageError};
 use planner::host::Machine;
 use protocol::plan::{EventCost, Isolation, QueueWork, Technique};
 use record::units::{Count, Nanos};
@@ -91,6 +91,9 @@ pub struct LabFlags {
     /// Print JSON on stdout instead of tables
     #[arg(long, help_heading = "Run")]
     pub json: bool,
+    /// Print the answer on one screen, or every table and note
+    #[arg(long, value_enum, value_name = "LENGTH", default_value_t, help_heading = "Run")]
+    pub report: ReportLength,
     /// Continue if the kernel lacks a sandbox feature
     #[arg(long, help_heading = "Run")]
     pub allow_weaker_sandbox: bool,

@@ -3,9 +3,11 @@
 use super::against::{CPU, P50, RunFigure, factor, rank_cells, wait_against_busy};
 use super::figures::{CellFigures, Measured, measured};
 use super::seed::{delivery_table, seed_table};
-use super::tables::{against_busy, carrier_table, fairness, full_table};
+use super::tables::{against_busy, brief_table, carrier_table, fairness, full_table};
 use super::{KIND, Lab, LabCell, Wait, charts};
-use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts};
+use crate::experiment::{
+    ALL, BriefReport, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts,
+};
 use crate::grouping::distinct;
 use maud::Markup;
 use protocol::plan::Isolation;
@@ -43,6 +45,10 @@ pub fn report(lab: &Lab) -> ExperimentReport {
         ),
         origin: format!("started {}, bulkhead {}", lab.started, lab.version),
         answer: answer(&measured),
+        brief: BriefReport {
+            table: Some(brief_table(&measured)).filter(|grid| !grid.rows.is_empty()),
+            ..BriefReport::default()
+        },
         fitness: lab.fitness(),
         conditions: condition_line(lab),
         facts: [machine_facts(&lab.machine), vec![("settings".into(), condition_line(lab))]].concat(),

@@ -10,8 +10,8 @@ pub use card::svg_card;
 
 use super::contain::disturb::Effect;
 use super::{
-    ALL, Answer, BriefReport, Containments, Disturbance, Disturbances, Experiment, ExperimentReport,
-    ExperimentRuns, IsolationCosts, KindEntry, ReportSection, RowKind, machine_facts, sweep,
+    ALL, Answer, Containments, Disturbance, Disturbances, Experiment, ExperimentReport, ExperimentRuns,
+    IsolationCosts, KindEntry, ReportSection, RowKind, machine_facts, sweep,
 };
 use crate::experiment::contain::{CONFIDENTIAL_NOTE, Contained, Containment, LevelConfidentiality};
 use crate::stats::{Estimate, Percentile};
@@ -347,7 +347,6 @@ fn report(ladder: &Ladder) -> ExperimentReport {
         subject: ladder.machine.cpu_model.clone(),
         origin: format!("started {}, bulkhead {}", ladder.started, ladder.version),
         answer: answer(ladder),
-        brief: Some(BriefReport::default()),
         fitness: ladder.fitness.clone(),
         facts: machine_facts(&ladder.machine),
         notes: ladder.shortfalls.clone(),
