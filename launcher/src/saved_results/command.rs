@@ -47,7 +47,7 @@ pub fn show(flags: &ListFlags) -> Result<ExitCode> {
     }
     if !flags.folder.is_dir() {
         return Err(
-            UsageError(format!("{}: no such folder: nothing was run there", flags.folder.display())).into()
+            UsageError(format!("{}: no such folder; name the one that --out named", flags.folder.display())).into()
         );
     }
     let entries = super::list_results(&flags.folder)?;
