@@ -234,7 +234,7 @@ impl<'a> EndedRun<'a> {
         // Runs that started later have been warned about this run; this run is warned about them
         // here.
         let later = active::conflicting_runs(&record.plan);
-        record.warnings.extend(later.into_iter().filter(|said| !known.contains(said)));
+        record.warnings.extend(later.into_iter().filter(|message| !known.contains(message)));
         let clock = &record.clock;
         let taped = tapes::save(&segments.tapes, clock.start_ticks, clock.ns_per_tick, folder);
         record.warnings.extend(taped.unwrap_or_else(|error| vec![format!("{error:#}")]));

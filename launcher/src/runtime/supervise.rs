@@ -215,9 +215,9 @@ impl SupervisedRun<'_> {
         self.death_watch.iter_mut().for_each(DeathWatch::clear);
         self.fail(waited);
         self.processes.watch_reaper(self.memory.segments);
-        for said in self.command_lock.poll().into_iter().chain(self.journal_locks.poll()) {
-            complain(&format!("note: {said}"));
-            self.record.warnings.push(said);
+        for expected in self.command_lock.poll().into_iter().chain(self.journal_locks.poll()) {
+            complain(&format!("note: {expected}"));
+            self.record.warnings.push(expected);
         }
     }
 
@@ -396,7 +396,7 @@ impl SupervisedRun<'_> {
             }
             Action::SetKind(process, kind) => self.processes.set_kind(process, kind),
             Action::KeepStandby(process) => self.processes.keep_standby(segments, process),
-            Action::Complain(said) => complain(&said),
+            Action::Complain(message) => complain(&message),
             Action::EndProcesses(time) => {
                 let (requests, max) = (&mut self.observed.termination_requests, self.max_requests);
                 self.processes.end_roles(time, || {

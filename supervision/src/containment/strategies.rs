@@ -151,8 +151,8 @@ impl Containment<'_> {
             if !in_order || forgery.is_some() {
                 let mut how = forgery.clone().unwrap_or_default();
                 if !in_order {
-                    let said = format!("exited abnormally: {}", observed.exit_text(process));
-                    how = forgery.iter().fold(said, |said, forgery| format!("{said}; {forgery}"));
+                    let message = format!("exited abnormally: {}", observed.exit_text(process));
+                    how = forgery.iter().fold(message, |message, forgery| format!("{message}; {forgery}"));
                 }
                 let pid = observed.processes[process].pid;
                 let incident = self.record_incident(place, pid, how, observed, now);
