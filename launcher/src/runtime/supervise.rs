@@ -98,7 +98,7 @@ struct Measurements {
 pub fn supervise(
     segments: &Segments,
     mut processes: Processes,
-    how: &Presentation<'_>,
+    presentation: &Presentation<'_>,
     progress: &Progress,
     record: &mut RunRecord,
     folder: &mut RunFolder,
@@ -106,7 +106,7 @@ pub fn supervise(
     let spawned = Instant::now();
     processes.start(segments)?;
     let plan = &segments.plan;
-    let limits = SupervisionLimits::new(how.start_timeout, how.interruption.max_signals());
+    let limits = SupervisionLimits::new(presentation.start_timeout, presentation.interruption.max_signals());
     let due = DueTimes(&segments.schedules);
     let mut supervisor = Supervisor::new(plan, due, limits, record.input.seed, plan.clock.now());
     let mut run = SupervisedRun {
@@ -115,7 +115,7 @@ pub fn supervise(
         processes,
         proven_dead: plan.processes.iter().map(|process| plan.is_spare(process)).collect(),
         failed_starts: vec![None; plan.processes.len()],
-        signals: how.signals,
+        signals: presentation.signals,
         death_watch: DeathWatch::start(segments).ok(),
         max_requests: limits.max_requests,
         observed: Observations::default(),
