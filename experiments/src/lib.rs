@@ -143,8 +143,8 @@ fn measure_experiment(record: &mut Experiment, folder: &Path, json: bool) -> Res
         // Measure even if the line cannot be printed.
         let _ = if json { Ok(()) } else { writeln!(::record::screen::stdout(), "{line}") };
     };
-    if let Some(said) = capacity::announcement(record) {
-        say(&said);
+    if let Some(message) = capacity::announcement(record) {
+        say(&message);
     }
     let mut pace = Pace::default();
     let slowdown = load.map_or(1.0, Load::slowdown);

@@ -96,8 +96,8 @@ pub fn publish(
     let interrupted = format!("{made} of {planned} runs of the {kind} are made; {resume}");
     let code = exit_code(ended, &interrupted, &failures.collect::<Vec<_>>(), made);
     let unfired = |run: &RunEntry| {
-        let said = |why: &String| format!("{}: {why}", run.folder);
-        run.outline.unfired_faults.iter().map(said).collect::<Vec<_>>()
+        let message = |why: &String| format!("{}: {why}", run.folder);
+        run.outline.unfired_faults.iter().map(message).collect::<Vec<_>>()
     };
     let unfired: Vec<String> = runs.runs().flat_map(unfired).collect();
     Ok(worse(code, report_unfired(&unfired, common.allow_unfired)))

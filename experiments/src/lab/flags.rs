@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn invalid_flags_are_named() {
-        for (line, said) in [
+        for (line, expected) in [
             ("--slow 5us", "work:DUR or sleep:DUR"),
             ("--slow work:5", "has no unit"),
             ("--slow rest:5us", "work:DUR or sleep:DUR"),
@@ -352,7 +352,7 @@ mod tests {
             ("--cores x", "--cores"),
         ] {
             let error = lab(line).unwrap_err();
-            assert!(error.contains(said), "{line}: {error}");
+            assert!(error.contains(expected), "{line}: {error}");
         }
     }
 }

@@ -363,8 +363,8 @@ mod tests {
         (case.mode, case.readers, case.writer.writes) = ("stress".into(), 2, 1_000);
         // A regression: "1 of 1 cases sound", and nothing else.
         case.all.missed = 1_900;
-        let said = answer(&boards);
-        assert!(said.ends_with("; readers missed 95% of the versions (stress)"), "{said}");
+        let message = answer(&boards);
+        assert!(message.ends_with("; readers missed 95% of the versions (stress)"), "{message}");
         boards.cases[0].all.missed = 3;
         assert!(!answer(&boards).contains("missed"), "{}", answer(&boards));
     }
