@@ -165,7 +165,10 @@ mod tests {
         let why = |ns: &[(f64, f64)], runnable| hopeless(&bill(ns), || Some(load(runnable)));
         let noisy = [(300.0, 5_000_000.0), (900_000.0, 400.0)];
         let message = why(&noisy, 8.8).unwrap();
-        assert!(message.starts_with("given up after 2 of 15 repeats, the answer is *cannot tell*"), "{message}");
+        assert!(
+            message.starts_with("given up after 2 of 15 repeats, the answer is *cannot tell*"),
+            "{message}"
+        );
         assert!(message.contains("a factor of 2250.0 or more, at load 8.8 on 2 CPUs"), "{message}");
         assert_eq!(why(&noisy, 0.3), None, "noise of its own");
         assert_eq!(why(&noisy[..1], 8.8), None, "one repeat");

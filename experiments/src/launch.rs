@@ -202,7 +202,9 @@ mod tests {
         let message = |seconds, is_more| announcement(&record, (4, Duration::from_secs(seconds)), is_more);
         assert_eq!(message(8, false), None);
         assert!(message(48, false).is_some_and(|message| message.starts_with("4 runs, about 48 seconds")));
-        assert!(message(8, true).is_some_and(|message| message.starts_with("4 more runs for lost pairs, about")));
+        assert!(
+            message(8, true).is_some_and(|message| message.starts_with("4 more runs for lost pairs, about"))
+        );
     }
 
     /// A regression: a bill announced its first five repeats of up to fifteen.
@@ -242,8 +244,10 @@ mod tests {
             let expected = times.map(|time| announcement(&record, (9_000, time), is_more).unwrap());
             expected.into_iter().max_by_key(|expected| expected.chars().count()).unwrap()
         };
-        let expected = [widest(Kind::Compare, false), widest(Kind::Compare, true), widest(Kind::MaxRate, false)];
-        for (expected, words) in expected.iter().zip([" at most), ", " more runs for lost pairs", "at most "]) {
+        let expected =
+            [widest(Kind::Compare, false), widest(Kind::Compare, true), widest(Kind::MaxRate, false)];
+        for (expected, words) in expected.iter().zip([" at most), ", " more runs for lost pairs", "at most "])
+        {
             assert!(expected.contains(words) && expected.chars().count() <= 80, "{expected}");
         }
     }

@@ -204,7 +204,11 @@ mod tests {
             if reported % 3 == 0 {
                 actions.push(GatewayAction::Logged(Point::Cancelled, reported, number));
             }
-            actions.push(GatewayAction::Logged(Point::GatewayDone, reported, report(reported).stamp_detail()));
+            actions.push(GatewayAction::Logged(
+                Point::GatewayDone,
+                reported,
+                report(reported).stamp_detail(),
+            ));
             if reported % 6 != 4 {
                 actions.push(GatewayAction::HandedOver);
             }

@@ -149,7 +149,10 @@ impl<'a> PreparedRun<'a> {
             check_disk(&record.plan, &folder.path)?;
             settings.save(&folder.path)?;
         }
-        Ok(Self { schedule, context: RunContext { settings, presentation, progress, start_pair, record, folder } })
+        Ok(Self {
+            schedule,
+            context: RunContext { settings, presentation, progress, start_pair, record, folder },
+        })
     }
 
     /// Creates the run's segments and cgroups, and starts the reaper. The reaper starts before
