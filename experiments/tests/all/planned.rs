@@ -29,7 +29,7 @@ fn planned_sweep_on_two_hosts_compares_within_each() {
     let commands: Vec<&str> = message.lines().collect();
     let are_turns = commands.iter().enumerate().all(|(place, line)| line.ends_with(&turn(place)));
     assert!(commands.len() == 2 && are_turns, "{message}");
-    let missing = sweep("--join", &folder).fails(1, &["4 runs missing", "run 3 (", "--run all"]);
+    let missing = sweep("--report full --join", &folder).fails(1, &["4 runs missing", "run 3 (", "--run all"]);
     assert!(missing.stdout.contains("0 of 4 runs are done"), "{missing:?}");
     for (words, host) in commands.iter().zip(["near", "far"]) {
         // As a scheduler runs it: by a shell, from anywhere.
@@ -40,7 +40,7 @@ fn planned_sweep_on_two_hosts_compares_within_each() {
     }
     let message = sweep("--run all", &folder).succeeds();
     assert_eq!(message.matches("had been made on").count(), 4, "{message}");
-    let message = sweep("--join", &folder).succeeds();
+    let message = sweep("--report full --join", &folder).succeeds();
     for word in ["rt_venue p50", "rt_venue p50 by host", "near (2 runs", "far (2 runs"] {
         assert!(message.contains(word), "{word}:\n{message}");
     }
