@@ -9,6 +9,7 @@ use ::record::screen::stdout;
 use analysis::experiment::{Experiment, isolation_cost};
 use anyhow::{Result, anyhow};
 use planner::command_line::definition::CommandDefinition;
+use planner::config::ReportLength;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -31,7 +32,7 @@ pub(crate) fn against(flags: &AgainstFlags) -> Result<ExitCode> {
 /// Prints the complete report of an experiment, or its answer as JSON.
 pub(crate) fn report(flags: &ReportFlags) -> Result<ExitCode> {
     let answer = Experiment::read(&flags.folder)?.answer(&flags.folder)?;
-    print(&answer, Printed::full(flags.json))?;
+    print(&answer, Printed::new(flags.json, ReportLength::Full))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -164,9 +164,12 @@ mod tests {
     fn bill_is_given_up_on_busy_machine_only() {
         let why = |ns: &[(f64, f64)], runnable| hopeless(&bill(ns), || Some(load(runnable)));
         let noisy = [(300.0, 5_000_000.0), (900_000.0, 400.0)];
-        let said = why(&noisy, 8.8).unwrap();
-        assert!(said.starts_with("given up after 2 of 15 repeats, the answer is *cannot tell*"), "{said}");
-        assert!(said.contains("a factor of 2250.0 or more, at load 8.8 on 2 CPUs"), "{said}");
+        let message = why(&noisy, 8.8).unwrap();
+        assert!(
+            message.starts_with("given up after 2 of 15 repeats, the answer is *cannot tell*"),
+            "{message}"
+        );
+        assert!(message.contains("a factor of 2250.0 or more, at load 8.8 on 2 CPUs"), "{message}");
         assert_eq!(why(&noisy, 0.3), None, "noise of its own");
         assert_eq!(why(&noisy[..1], 8.8), None, "one repeat");
         assert_eq!(why(&[noisy[0], (300.0, 310.0)], 8.8), None, "one of two");

@@ -33,7 +33,7 @@ pub fn dry_run(record: &Experiment) -> Result<ExitCode> {
     } else if most > record.repeats {
         writeln!(out, "· pairs that drop out are replaced: up to {most} repeats, until five pairs count")?;
     }
-    capacity::announcement(record).iter().try_for_each(|said| writeln!(out, "· {said}"))?;
+    capacity::announcement(record).iter().try_for_each(|message| writeln!(out, "· {message}"))?;
     let time = expected_time(record, &record.machine);
     let time = time.map_or_else(String::new, |(_, time)| format!(", about {}", HumanDuration(time)));
     writeln!(out, "{}{time}; nothing was measured", counted(total_runs(record) as u64, "run"))?;

@@ -138,8 +138,7 @@ pub fn run(flags: &LadderFlags, find: impl FnOnce() -> MachineFindings) -> Resul
     if !is_interrupted {
         record.state = ExperimentState::Complete;
     }
-    record.save(&folder)?;
-    finish(&record, &folder, flags, is_interrupted)
+    finish(&mut record, &folder, flags, is_interrupted)
 }
 
 fn measure(
@@ -164,8 +163,15 @@ fn measure(
 }
 
 /// Saves the card and prints the answer.
-fn finish(record: &Experiment, folder: &Path, flags: &LadderFlags, is_interrupted: bool) -> Result<ExitCode> {
+fn finish(
+    record: &mut Experiment,
+    folder: &Path,
+    flags: &LadderFlags,
+    is_interrupted: bool,
+) -> Result<ExitCode> {
     let ladder = Ladder::read(record, folder).map_err(Error::msg)?;
+    record.figures.insert("fitness", &ladder.fitness);
+    record.save(folder)?;
     write_atomically(&folder.join(CARD), svg_card(&ladder).as_bytes())?;
     let common = Common { json: flags.json, report: flags.report, ..Common::default() };
     let ended = if is_interrupted { MeasureEnd::Interrupted } else { MeasureEnd::Complete };

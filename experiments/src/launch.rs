@@ -131,9 +131,9 @@ pub fn measure_missing(
     let announced = expected.map_or(Duration::ZERO, |(_, time)| time);
     let bar = SweepProgress::new(!quiet, total_runs(record));
     let mut bar = if quiet { bar } else { bar.correcting(*pace, announced, later, limit) };
-    let said = expected.and_then(|expected| announcement(record, expected, is_more));
-    if let Some(said) = said.filter(|_| !quiet) {
-        bar.print_line(&said);
+    let message = expected.and_then(|expected| announcement(record, expected, is_more));
+    if let Some(message) = message.filter(|_| !quiet) {
+        bar.print_line(&message);
     }
     let ended = with_maker(&record.clone(), |make| {
         if record.kind.entry().is_search {
@@ -199,10 +199,12 @@ mod tests {
     fn short_experiments_announce_added_runs_only() {
         let machine = planner::host::fake::plain(2).machine();
         let record = new_record(Kind::Compare, &SweepRequest::default(), 1, machine, &Common::default());
-        let said = |seconds, is_more| announcement(&record, (4, Duration::from_secs(seconds)), is_more);
-        assert_eq!(said(8, false), None);
-        assert!(said(48, false).is_some_and(|said| said.starts_with("4 runs, about 48 seconds")));
-        assert!(said(8, true).is_some_and(|said| said.starts_with("4 more runs for lost pairs, about")));
+        let message = |seconds, is_more| announcement(&record, (4, Duration::from_secs(seconds)), is_more);
+        assert_eq!(message(8, false), None);
+        assert!(message(48, false).is_some_and(|message| message.starts_with("4 runs, about 48 seconds")));
+        assert!(
+            message(8, true).is_some_and(|message| message.starts_with("4 more runs for lost pairs, about"))
+        );
     }
 
     /// A regression: a bill announced its first five repeats of up to fifteen.
@@ -239,12 +241,14 @@ mod tests {
             record.asked_repeats = 3_000;
             let minutes = [1, 47, 47 * 60, 400 * 24 * 60];
             let times = minutes.map(|minutes| Duration::from_secs(60 * minutes));
-            let said = times.map(|time| announcement(&record, (9_000, time), is_more).unwrap());
-            said.into_iter().max_by_key(|said| said.chars().count()).unwrap()
+            let expected = times.map(|time| announcement(&record, (9_000, time), is_more).unwrap());
+            expected.into_iter().max_by_key(|expected| expected.chars().count()).unwrap()
         };
-        let said = [widest(Kind::Compare, false), widest(Kind::Compare, true), widest(Kind::MaxRate, false)];
-        for (said, words) in said.iter().zip([" at most), ", " more runs for lost pairs", "at most "]) {
-            assert!(said.contains(words) && said.chars().count() <= 80, "{said}");
+        let expected =
+            [widest(Kind::Compare, false), widest(Kind::Compare, true), widest(Kind::MaxRate, false)];
+        for (expected, words) in expected.iter().zip([" at most), ", " more runs for lost pairs", "at most "])
+        {
+            assert!(expected.contains(words) && expected.chars().count() <= 80, "{expected}");
         }
     }
 }

@@ -115,7 +115,8 @@ fn resume(flags: &ResumeFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
     let folder = catalog::folder_of(&flags.folder)?;
     record::check_is_experiment(&folder)?;
     if Experiment::read(&folder)?.kind.entry().rows == RowKind::QueueRun {
-        let flags = LabFlags { resume: Some(folder), json: flags.json, ..LabFlags::default() };
+        let ResumeFlags { json, report, .. } = *flags;
+        let flags = LabFlags { resume: Some(folder), json, report, ..LabFlags::default() };
         return lab::run(&flags, unfit);
     }
     let record = record::resume(&folder, &planner::host::machine())?;
@@ -142,8 +143,8 @@ fn measure_experiment(record: &mut Experiment, folder: &Path, json: bool) -> Res
         // Measure even if the line cannot be printed.
         let _ = if json { Ok(()) } else { writeln!(::record::screen::stdout(), "{line}") };
     };
-    if let Some(said) = capacity::announcement(record) {
-        say(&said);
+    if let Some(message) = capacity::announcement(record) {
+        say(&message);
     }
     let mut pace = Pace::default();
     let slowdown = load.map_or(1.0, Load::slowdown);

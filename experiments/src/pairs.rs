@@ -126,7 +126,7 @@ mod tests {
         let record = new_record(kind, &SweepRequest::default(), 1, machine, &Common::default());
         let mut record = Experiment { repeats, asked_repeats: repeats, ..record };
         record.plan_rows(&[side("A: a", "thread"), side("B: b", "process")]);
-        let said = RefCell::new(Vec::new());
+        let message = RefCell::new(Vec::new());
         let measure = |record: &mut Experiment| {
             for row in record.rows.iter_mut().filter(|row| !row.is_made()) {
                 let mut outline = fixtures::run(row.repeat as usize, 1_000.0);
@@ -138,9 +138,9 @@ mod tests {
             }
             Ok(MeasureEnd::Complete)
         };
-        let say = |line: &str| said.borrow_mut().push(line.to_owned());
+        let say = |line: &str| message.borrow_mut().push(line.to_owned());
         measure_pairs(&mut record, measure, say).unwrap();
-        (record, said.into_inner())
+        (record, message.into_inner())
     }
 
     fn headline(record: &Experiment) -> ComparisonLine {
@@ -164,10 +164,10 @@ mod tests {
         ];
         for kind in [Kind::Compare, Kind::Bill] {
             for (spoil, made, counted) in cases {
-                let (record, said) = measured(kind, 6, spoil);
+                let (record, message) = measured(kind, 6, spoil);
                 assert_eq!((record.repeats, pairs(&record)), (made, counted), "{kind}");
                 assert_eq!(record.notes.iter().any(|note| note.contains("were added")), made > 6);
-                assert_eq!(said.is_empty(), made == 6, "every addition is announced: {said:?}");
+                assert_eq!(message.is_empty(), made == 6, "every addition is announced: {message:?}");
             }
         }
     }
@@ -175,13 +175,13 @@ mod tests {
     /// A regression: `bill --repeats 5` ended with "too few repeats: 3 of at least 5 pairs".
     #[test]
     fn bill_ends_with_answer_where_cores_move() {
-        let (record, said) = measured(Kind::Bill, 5, |repeat, run| {
+        let (record, message) = measured(Kind::Bill, 5, |repeat, run| {
             run.core_rtt_after_ns = if repeat % 3 == 0 { Some(490.0) } else { run.core_rtt_ns };
         });
         assert_eq!((record.repeats, pairs(&record)), (8, 5));
         assert!(headline(&record).evidence().difference.is_some());
         assert_eq!(
-            said,
+            message,
             [
                 "3 of 5 pairs count: 2 to be added to the repeats, at most 15 in all",
                 "4 of 5 pairs count: 1 to be added to the repeats, at most 15 in all"
@@ -194,10 +194,10 @@ mod tests {
         let (record, _) = measured(Kind::Compare, 6, |_, run| run.core_rtt_after_ns = Some(490.0));
         assert_eq!((record.repeats, pairs(&record)), (9, 0), "all pairs decide");
         // A regression: 60 runs, and then a reason that no repeat mends.
-        let (record, said) = measured(Kind::Compare, 6, |repeat, run| {
+        let (record, message) = measured(Kind::Compare, 6, |repeat, run| {
             (run.achieved_per_s, run.valid) = (Some(100.0), repeat > 4);
         });
-        assert_eq!((record.repeats, said.len()), (6, 0));
+        assert_eq!((record.repeats, message.len()), (6, 0));
         let (record, _) = measured(Kind::Compare, 3, |repeat, run| run.valid = repeat > 1);
         assert_eq!(record.repeats, 5, "half as many, and no verdict was asked for");
     }

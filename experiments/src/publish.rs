@@ -32,14 +32,14 @@ pub enum Printed {
 }
 
 impl Printed {
-    /// Returns JSON if `json`, else a report with every table.
-    pub const fn full(json: bool) -> Self {
-        if json { Self::Json } else { Self::Report(ReportLength::Full) }
+    /// Returns JSON if `json`, else a report of that length.
+    pub const fn new(json: bool, length: ReportLength) -> Self {
+        if json { Self::Json } else { Self::Report(length) }
     }
 
     /// Returns the form that the flags of a command ask for.
     pub const fn from_flags(common: &Common) -> Self {
-        if common.json { Self::Json } else { Self::Report(common.report) }
+        Self::new(common.json, common.report)
     }
 }
 
@@ -59,12 +59,17 @@ pub fn print(answer: &Answer, form: Printed) -> Result<()> {
 pub fn save_and_print(answer: &Answer, experiment: &Experiment, folder: &Path, form: Printed) -> Result<()> {
     save(answer, experiment, folder)?;
     print(answer, form)?;
+    print_folder(folder, form)
+}
+
+/// Prints the folder of an experiment, and after a short report the commands that show more.
+pub fn print_folder(folder: &Path, form: Printed) -> Result<()> {
     let (folder, program) = (folder.display(), ::record::screen::program());
     let mut out = ::record::screen::stdout();
     if form != Printed::Json {
         writeln!(out, "Saved in {folder}")?;
     }
-    if form == Printed::Report(ReportLength::Short) && answer.report.brief.is_some() {
+    if form == Printed::Report(ReportLength::Short) {
         writeln!(out, "next: {program} open {folder}\nfull: {program} report {folder}")?;
     }
     Ok(())
@@ -91,8 +96,8 @@ pub fn publish(
     let interrupted = format!("{made} of {planned} runs of the {kind} are made; {resume}");
     let code = exit_code(ended, &interrupted, &failures.collect::<Vec<_>>(), made);
     let unfired = |run: &RunEntry| {
-        let said = |why: &String| format!("{}: {why}", run.folder);
-        run.outline.unfired_faults.iter().map(said).collect::<Vec<_>>()
+        let message = |why: &String| format!("{}: {why}", run.folder);
+        run.outline.unfired_faults.iter().map(message).collect::<Vec<_>>()
     };
     let unfired: Vec<String> = runs.runs().flat_map(unfired).collect();
     Ok(worse(code, report_unfired(&unfired, common.allow_unfired)))

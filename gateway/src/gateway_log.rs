@@ -73,7 +73,7 @@ fn order_keys(order: &Order, gateway: u16) -> [u64; 2] {
 }
 
 fn done_key(report: &Report) -> u64 {
-    key_with(Point::GatewayDone, report.id, report.detail())
+    key_with(Point::GatewayDone, report.id, report.stamp_detail())
 }
 
 fn report_keys(report: &Report) -> [u64; 4] {
@@ -134,7 +134,7 @@ impl GatewayLog {
     /// Appends the records of a report that the crashed gateway's log lacks.
     pub fn report(&mut self, report: &Report, now: u64) {
         let Report { id, number, .. } = *report;
-        self.append(Record { point: Point::GatewayDone, id, detail: report.detail(), value: now });
+        self.append(Record { point: Point::GatewayDone, id, detail: report.stamp_detail(), value: now });
         if report.filled > 0 {
             let signed = match report.side {
                 Side::Buy => report.filled,
@@ -204,7 +204,11 @@ mod tests {
             if reported % 3 == 0 {
                 actions.push(GatewayAction::Logged(Point::Cancelled, reported, number));
             }
-            actions.push(GatewayAction::Logged(Point::GatewayDone, reported, report(reported).detail()));
+            actions.push(GatewayAction::Logged(
+                Point::GatewayDone,
+                reported,
+                report(reported).stamp_detail(),
+            ));
             if reported % 6 != 4 {
                 actions.push(GatewayAction::HandedOver);
             }

@@ -159,7 +159,7 @@ impl<P: Producer, C: Clock, const CANCELS: bool> Reports for ReportSink<'_, P, C
             self.cycle.stamp_with(Point::Cancelled, report.id, report.number);
         }
         let message = report.to_message();
-        self.cycle.stamp_with(Point::GatewayDone, report.id, report.detail());
+        self.cycle.stamp_with(Point::GatewayDone, report.id, report.stamp_detail());
         if self.outbox.logs_fills_first {
             self.log_fill(&report);
             self.outbox.push(&message);

@@ -92,8 +92,8 @@ fn ask(words: impl FnOnce(&mut Command) -> &mut Command) -> Result<Vec<u8>> {
     if status.success() {
         return Ok(stdout);
     }
-    let said = String::from_utf8_lossy(&stderr);
-    let why = said.trim_end().strip_prefix("error: ").unwrap_or(said.trim_end()).to_owned();
+    let message = String::from_utf8_lossy(&stderr);
+    let why = message.trim_end().strip_prefix("error: ").unwrap_or(message.trim_end()).to_owned();
     match status.code() {
         Some(2) => Err(UsageError(why).into()),
         Some(3) => Err(Undecided(why).into()),

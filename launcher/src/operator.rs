@@ -263,8 +263,10 @@ pub fn find_run(name: &str) -> Result<String> {
         (None, []) if names(runs(RunLife::Dead))?.iter().any(|run| run.starts_with(name)) => {
             format!("run {name} is over: its launcher has ended")
         }
-        (None, []) if living.is_empty() => format!("no run {name}: no run is going on"),
-        (None, []) => format!("no run {name}. There are\n  {}", listed(&living)),
+        (None, []) if living.is_empty() => {
+            format!("no run {name}: no run is going on; start one with launcher run")
+        }
+        (None, []) => format!("no run {name}: name one of\n  {}", listed(&living)),
         (None, several) => {
             format!("{} runs begin with {name:?}: name one of\n  {}", several.len(), listed(several))
         }

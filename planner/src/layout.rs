@@ -21,13 +21,13 @@ use protocol::plan::{ClockSource, Idle, OnDeath, Pacing, Plan, Role, Workload};
 use record::units::Count;
 use strategy::schedule::Schedule;
 
-/// Spare records of each log.
+/// Records that each log has in addition to those of its orders.
 const SPARE_RECORDS: u64 = 16 + MAX_GAPS;
-/// Maximum sleep records of all logs together: 16 MiB; a report needs some hundreds.
-const SLEEP_RECORDS: u64 = 1 << 20;
-/// Minimum sleep records of the log of a thread that sleeps.
-const FEWEST_SLEEPS: u64 = 1 << 10;
-/// Maximum orders that a gateway holds at once.
+/// Maximum number of sleep records of all logs together: 16 MiB; a report needs some hundreds.
+const MAX_SLEEP_RECORDS: u64 = 1 << 20;
+/// Minimum number of sleep records in the log of a thread that sleeps.
+const MIN_SLEEP_RECORDS: u64 = 1 << 10;
+/// Maximum number of orders that a gateway holds at once.
 const MAX_HELD: u64 = 1 << 18;
 
 /// The numbers of orders that each strategy and gateway of a schedule will handle.
@@ -122,13 +122,13 @@ pub fn layout(
     (plan.run, plan.launcher_pid, plan.launcher_start) = (identity.run, identity.pid, identity.start);
     plan.folder.clear();
     let trading = plan.trading_mut();
-    for (what, held, wanted) in [
+    for (noun, count, wanted) in [
         ("strategies", counts.per_strategy.len(), usize::from(trading.strategies)),
         ("venues", usize::from(counts.venues), usize::from(trading.venues)),
     ] {
-        if held != wanted {
+        if count != wanted {
             return Err(UsageError(format!(
-                "the schedule is for {held} {what}: run it with --{what} {held}"
+                "the schedule is for {count} {noun}: run it with --{noun} {count}"
             )));
         }
     }
@@ -136,18 +136,18 @@ pub fn layout(
     let total = counts.per_strategy.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders));
     let per_venue = if is_own { vec![total; usize::from(counts.venues)] } else { counts.per_venue() };
     let busiest = per_venue.iter().copied().max().unwrap_or(0);
-    let closed = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
-    let records: Vec<VenueInfo> = trading.venue_kinds.iter().map(|kind| venue_info(kind)).collect();
+    let is_closed_loop = matches!(resolved.input, Input::Drawn { arrivals: Arrivals::Stress, .. });
+    let venues: Vec<VenueInfo> = trading.venue_kinds.iter().map(|kind| venue_info(kind)).collect();
     let has_sessions = settings.fault().0.iter().any(|fault| fault.kind.is_of_venue());
     trading.orders.clone_from(&counts.per_strategy);
     trading.opening_orders = counts.opening_orders;
     trading.max_delay_ns = counts.max_delay_ns;
     trading.max_held = max_held(resolved, busiest);
-    trading.pacing = if closed { Pacing::Closed } else { Pacing::Scheduled };
-    trading.reports_per_order = records.iter().map(|record| record.reports_per_order).max().unwrap_or(1);
+    trading.pacing = if is_closed_loop { Pacing::Closed } else { Pacing::Scheduled };
+    trading.reports_per_order = venues.iter().map(|venue| venue.reports_per_order).max().unwrap_or(1);
     // A venue with a session does not publish when its reports are due.
-    trading.tells_release = records.iter().all(|record| record.reports_release_time) && !has_sessions;
-    trading.instruments = traded(settings)?;
+    trading.tells_release = venues.iter().all(|venue| venue.reports_release_time) && !has_sessions;
+    trading.instruments = read_instruments(settings)?;
     let mut plan = plan.arranged();
     let venue_threads = plan.threads.iter().filter(|thread| matches!(thread.roles[..], [Role::Gateway(_)]));
     if venue_threads.count() > 0 && !is_own {
@@ -162,9 +162,9 @@ pub fn layout(
     Ok((plan, warnings))
 }
 
-/// Reads the instruments from their file; none without one. Limits may only name existing
-/// instruments.
-fn traded(settings: &Settings) -> Result<Vec<Instrument>, UsageError> {
+/// Returns the instruments in the file of `--instruments`, none without one. Fails if a limit names
+/// an instrument that does not exist.
+fn read_instruments(settings: &Settings) -> Result<Vec<Instrument>, UsageError> {
     let instruments = settings.instruments.as_deref().map_or(Ok(Vec::new()), instruments::read)?;
     let is_missing = |index: u16| usize::from(index) >= instruments.len().max(1);
     let limits = settings.limits().0;
@@ -180,9 +180,10 @@ fn traded(settings: &Settings) -> Result<Vec<Instrument>, UsageError> {
     }
 }
 
-/// Returns how many orders a gateway can hold. If the run continues after a death, a restarted
-/// strategy sends before the orders of its dead incarnation are cancelled, and a strategy that
-/// floods must reach its own limit before it fills a gateway and blocks the others.
+/// Returns the number of orders that a gateway can hold. If the run continues after a death, it has
+/// room for more: a restarted strategy sends before the orders of its dead incarnation are
+/// cancelled, and a strategy that floods must reach its own limit before it fills a gateway and
+/// blocks the others.
 fn max_held(resolved: &Resolved, busiest: u64) -> u32 {
     let held = busiest.clamp(1, MAX_HELD);
     let trading = resolved.plan.trading();
@@ -206,10 +207,11 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     };
     let further = u64::from(trading.reports_per_order.max(1) - 1);
     let records = |role: &Role| {
-        // The orchestrator's log ends with the checksums of each strategy's two links, each inbox,
-        // and all completions, and with the final positions; kill switches have room in it.
+        // The orchestrator's log ends with a checksum for each strategy's two rings, each gateway's
+        // inbox and the completion ring, and with the final positions. Kill switches are part of
+        // `log_records`.
         let (strategies, gateways) = (u64::from(trading.strategies), u64::from(trading.gateways()));
-        let checksums = if *role == Role::Orchestrator {
+        let at_end = if *role == Role::Orchestrator {
             2 * strategies
                 + gateways
                 + 1
@@ -217,18 +219,20 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
         } else {
             0
         };
-        let an_order = role.info().records_per_order + further * role.info().records_per_report;
-        // What triggered it, and the touch twice: when it comes, and when it expires or is
-        // withdrawn. The touches of the opening book.
-        let (touches, opening) = match role {
+        let per_order = role.info().records_per_order + further * role.info().records_per_report;
+        // With market data an exchange records, for each order, the tick that triggered it and the
+        // best prices twice: when it arrives, and when it expires or is withdrawn. And the best
+        // prices of each instrument's opening book.
+        let (ticks_per_order, opening_ticks) = match role {
             Role::Exchange(_) if trading.market_data => (3, trading.instrument_count() as u64),
             _ => (0, 0),
         };
-        let an_order = an_order + touches;
-        let checksums = checksums + opening;
         // Each order of the opening book gives a strategy's order at most one more report.
-        let house = trading.opening_orders.saturating_mul(role.info().records_per_report);
-        orders(role).saturating_mul(an_order).saturating_add(checksums).saturating_add(house)
+        let opening_reports = trading.opening_orders.saturating_mul(role.info().records_per_report);
+        orders(role)
+            .saturating_mul(per_order + ticks_per_order)
+            .saturating_add(at_end + opening_ticks)
+            .saturating_add(opening_reports)
     };
     let is_pinned = resolved.settings.pin() == Switch::On;
     let threads_count = threads.len();
@@ -257,14 +261,14 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
         };
     }
     let sleepers = threads.iter().filter(|thread| thread.idle != Idle::Spin).count() as u64;
-    let max_sleeps = (SLEEP_RECORDS / sleepers.max(1)).clamp(FEWEST_SLEEPS, MAX_SLEEPS);
-    // Each role wakes up for each order twice, when it comes and when it is answered, and for each
-    // further report.
+    let max_sleeps = (MAX_SLEEP_RECORDS / sleepers.max(1)).clamp(MIN_SLEEP_RECORDS, MAX_SLEEPS);
+    // A role wakes up twice for each order, when it arrives and when its first report does, and once
+    // for each further report.
     let wakes = |role: &Role| orders(role).saturating_mul(2 + further);
     for thread in threads.iter_mut() {
         if thread.idle != Idle::Spin {
             let wakes = thread.roles.iter().map(wakes).fold(0, u64::saturating_add);
-            thread.sleep_records = capacity_for(wakes).clamp(FEWEST_SLEEPS, max_sleeps);
+            thread.sleep_records = capacity_for(wakes).clamp(MIN_SLEEP_RECORDS, max_sleeps);
         }
         let records = thread.roles.iter().map(records);
         thread.log_records = records.fold(SPARE_RECORDS + thread.sleep_records, u64::saturating_add);

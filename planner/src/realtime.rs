@@ -82,7 +82,7 @@ mod tests {
         Err(io::Error::from_raw_os_error(nix::libc::EPERM))
     }
 
-    fn said(words: &str, found: &RealTime, kernel: Kernel) -> Result<Vec<String>, String> {
+    fn checked(words: &str, found: &RealTime, kernel: Kernel) -> Result<Vec<String>, String> {
         let machine = fake::plain(3).machine();
         let (_, plan, _) = planned(words, &machine).unwrap();
         check(&plan, &machine, found, kernel).map_err(|error| error.to_string())
@@ -95,36 +95,36 @@ mod tests {
     #[test]
     fn unavailable_priority_is_refused_with_remedy() {
         let kernel = Kernel { may: |_| refused(), ..FREE };
-        assert_eq!(said("", &throttled(), kernel), Ok(vec![]), "who does not ask is not refused");
-        let message = said("priority=fifo:50", &throttled(), kernel).unwrap_err();
+        assert_eq!(checked("", &throttled(), kernel), Ok(vec![]), "who does not ask is not refused");
+        let message = checked("priority=fifo:50", &throttled(), kernel).unwrap_err();
         assert!(message.contains("`ulimit -r` is 0, and CAP_SYS_NICE is missing"), "{message}");
         assert!(message.contains("--cap-add SYS_NICE") && message.lines().count() == 2, "{message}");
         let unknown = RealTime { is_capable: true, ..throttled() };
-        let message = said("priority=fifo:50", &unknown, kernel).unwrap_err();
+        let message = checked("priority=fifo:50", &unknown, kernel).unwrap_err();
         assert!(message.contains("not permitted"), "{message}");
         let kernel = Kernel { allow: |_| refused(), ..FREE };
-        let message = said("priority=fifo:50 isolation=sandbox", &throttled(), kernel).unwrap_err();
+        let message = checked("priority=fifo:50 isolation=sandbox", &throttled(), kernel).unwrap_err();
         assert!(message.contains("Raise ulimit -Hr to 50"), "{message}");
-        assert!(said("priority=fifo:50", &throttled(), kernel).is_ok(), "only a sandbox gives its rights up");
+        assert!(checked("priority=fifo:50", &throttled(), kernel).is_ok(), "only a sandbox gives its rights up");
     }
 
     #[test]
     fn priority_on_every_core_unthrottled_is_refused() {
         let lifted = RealTime { runtime_us: Some(-1), ..throttled() };
-        assert_eq!(said("priority=fifo:50", &lifted, FREE), Ok(vec![]), "a core is left");
-        let message = said("priority=fifo:50 strategies=2", &lifted, FREE).unwrap_err();
+        assert_eq!(checked("priority=fifo:50", &lifted, FREE), Ok(vec![]), "a core is left");
+        let message = checked("priority=fifo:50 strategies=2", &lifted, FREE).unwrap_err();
         assert!(message.contains("would never run again") && message.contains("--cores"), "{message}");
-        assert_eq!(said("priority=fifo:50 strategies=2 idle=park", &lifted, FREE), Ok(vec![]));
-        let message = said("priority=fifo:50 strategies=2", &RealTime::default(), FREE).unwrap_err();
+        assert_eq!(checked("priority=fifo:50 strategies=2 idle=park", &lifted, FREE), Ok(vec![]));
+        let message = checked("priority=fifo:50 strategies=2", &RealTime::default(), FREE).unwrap_err();
         assert!(message.contains("never"), "what is not known is not hoped for: {message}");
     }
 
     #[test]
     fn throttling_is_a_warning_with_what_it_costs() {
-        let left = said("priority=fifo:50", &throttled(), FREE).unwrap();
+        let left = checked("priority=fifo:50", &throttled(), FREE).unwrap();
         assert!(left[0].contains("away for up to 50 ms each second. Lift it with"), "{left:?}");
-        let all = said("priority=fifo:50 strategies=2", &throttled(), FREE).unwrap();
+        let all = checked("priority=fifo:50 strategies=2", &throttled(), FREE).unwrap();
         assert!(all[0].contains("no core is left"), "{all:?}");
-        assert_eq!(said("priority=fifo:50 idle=park", &throttled(), FREE), Ok(vec![]));
+        assert_eq!(checked("priority=fifo:50 idle=park", &throttled(), FREE), Ok(vec![]));
     }
 }

@@ -26,13 +26,14 @@ use shm::idle;
 use shm::memory::AtomicWords;
 use system::clock;
 
-/// The agent of a thread, before its injected faults get the memory that they damage.
-pub struct ComposedAgent<A> {
+/// The agent of a thread, whose injected faults lack the memory that they damage: see
+/// [`arm`](Self::arm).
+pub struct UnarmedAgent<A> {
     agent: A,
     when_attached: Vec<WhenAttached>,
 }
 
-impl<A> ComposedAgent<A> {
+impl<A> UnarmedAgent<A> {
     /// Gives the agent's injected faults the memory of their process, and returns the agent.
     pub fn arm(self, attached: &Attached<'_>, thread: &AtomicWords) -> A {
         let Self { agent, when_attached } = self;
@@ -55,14 +56,14 @@ pub(super) fn compose(
     attached: &mut Attached<'_>,
     recovered: &mut RecoveredRoles,
     act: FaultAction,
-) -> Result<ComposedAgent<Loop>> {
-    fn looped<K: LoopClock>(composed: ComposedAgent<Box<dyn RoleAgent<K>>>) -> ComposedAgent<Loop> {
-        let ComposedAgent { agent, when_attached } = composed;
-        ComposedAgent { agent: Box::new(move |runner, idle| agent.run(runner, idle)), when_attached }
+) -> Result<UnarmedAgent<Loop>> {
+    fn looped<K: LoopClock>(composed: UnarmedAgent<Box<dyn RoleAgent<K>>>) -> UnarmedAgent<Loop> {
+        let UnarmedAgent { agent, when_attached } = composed;
+        UnarmedAgent { agent: Box::new(move |runner, idle| agent.run(runner, idle)), when_attached }
     }
     if let Some(benchmark) = measured::attach(plan, thread, attached)? {
         let agent: Loop = Box::new(move |runner, idle| measured::run(benchmark, runner, idle));
-        return Ok(ComposedAgent { agent, when_attached: Vec::new() });
+        return Ok(UnarmedAgent { agent, when_attached: Vec::new() });
     }
     let parts = RoleContext { plan, thread, control, attached, recovered, act, when_attached: Vec::new() };
     Ok(match is_measured(plan) {
@@ -79,18 +80,18 @@ pub fn compose_stepped(
     attached: &mut Attached<'_>,
     recovered: &mut RecoveredRoles,
     act: FaultAction,
-) -> Result<ComposedAgent<SteppedAgent>> {
+) -> Result<UnarmedAgent<SteppedAgent>> {
     let parts = RoleContext { plan, thread, control, attached, recovered, act, when_attached: Vec::new() };
-    let ComposedAgent { agent, when_attached } =
+    let UnarmedAgent { agent, when_attached } =
         compose_on::<clock::AnyClock>(parts, |entry| &entry.any, |entry| &entry.any)?;
-    Ok(ComposedAgent { agent, when_attached })
+    Ok(UnarmedAgent { agent, when_attached })
 }
 
 fn compose_on<K: LoopClock>(
     parts: RoleContext<'_, '_>,
     build_strategy: fn(&StrategyEntry) -> &BuildStrategy<K>,
     build_thread: fn(&VenueEntry) -> &BuildThread<K>,
-) -> Result<ComposedAgent<Box<dyn RoleAgent<K>>>> {
+) -> Result<UnarmedAgent<Box<dyn RoleAgent<K>>>> {
     let registry = Registry::installed();
     let plan = parts.plan;
     let strategy = |parts: &mut RoleContext<'_, '_>, index| {
@@ -128,24 +129,24 @@ pub fn compose_stepped_on(
     attached: &mut Attached<'_>,
     recovered: &mut RecoveredRoles,
     act: FaultAction,
-) -> Result<ComposedAgent<SteppedAgent>> {
+) -> Result<UnarmedAgent<SteppedAgent>> {
     let strategy: BuildStrategy<clock::AnyClock> =
         Box::new(move |parts, index| strategy_or_faulty(ends, parts, index, &player));
     let parts = RoleContext { plan, thread, control, attached, recovered, act, when_attached: Vec::new() };
     let venue = |_: &mut RoleContext<'_, '_>, context: &_| Ok(DelayVenue::new(InFull, context));
-    let ComposedAgent { agent, when_attached } =
+    let UnarmedAgent { agent, when_attached } =
         agent_of(parts, &strategy, |parts, roles| thread_agent(ends, parts, roles, &venue, &strategy))?;
-    Ok(ComposedAgent { agent, when_attached })
+    Ok(UnarmedAgent { agent, when_attached })
 }
 
 fn agent_of<'a, 's, K: LoopClock>(
     mut parts: RoleContext<'a, 's>,
     strategy: &StrategyBuilder<'_, K>,
     thread: impl FnOnce(&mut RoleContext<'a, 's>, &[Role]) -> Result<Box<dyn RoleAgent<K>>>,
-) -> Result<ComposedAgent<Box<dyn RoleAgent<K>>>> {
+) -> Result<UnarmedAgent<Box<dyn RoleAgent<K>>>> {
     let agent = match parts.thread.roles.as_slice() {
         [Role::Strategy(index)] => strategy(&mut parts, *index)?,
         roles => thread(&mut parts, roles)?,
     };
-    Ok(ComposedAgent { agent, when_attached: parts.when_attached })
+    Ok(UnarmedAgent { agent, when_attached: parts.when_attached })
 }

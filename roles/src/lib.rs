@@ -31,7 +31,7 @@ mod threads;
 
 pub use audit::{audit, published, returned};
 pub use build::strategy;
-pub use compose::{ComposedAgent, SteppedAgent, compose_stepped, compose_stepped_on};
+pub use compose::{SteppedAgent, UnarmedAgent, compose_stepped, compose_stepped_on};
 pub use engine::recover;
 pub use recovered::{FollowedJournal, RecoveredEngine, RecoveredRoles, StandbyState};
 pub use recovery_environment::{RecoveryEnvironment, SystemRecovery};

@@ -84,7 +84,7 @@ impl Supervisor<'_> {
             let held_ns = held.map(|ticks| (ticks as f64 * self.plan.ns_per_tick) as u64);
             let debugger = found.debugger.as_ref().and_then(|debugger| Some(debugger.as_ref()?.to_string()));
             let name = &self.plan.threads[thread].name;
-            let said = match self.debugger_stops.record(thread, held_ns, debugger) {
+            let message = match self.debugger_stops.record(thread, held_ns, debugger) {
                 Some(StopChange::Began) => {
                     let debugger = &self.debugger_stops.0[&thread].debugger;
                     format!("{name} is stopped by {debugger}: its deadline (--liveness) waits")
@@ -99,7 +99,7 @@ impl Supervisor<'_> {
                 }
                 _ => continue,
             };
-            out.perform(Action::Complain(format!("note: {said}")));
+            out.perform(Action::Complain(format!("note: {message}")));
         }
     }
 }

@@ -136,12 +136,12 @@ impl Supervisor<'_> {
             let thread = self.plan.processes[*process].threads.first().map_or(0, |thread| *thread as usize);
             let is_ready = observed.state(thread) >= ThreadState::Ready;
             let unattached = if is_ready { String::new() } else { self.attach_hint(thread) };
-            let how = match observed.exited_normally(*process) {
+            let ending = match observed.exited_normally(*process) {
                 Some(true) => format!("{exit_text} before it had finished"),
                 Some(false) => exit_text,
                 None => "gave up".into(),
             } + &unattached;
-            return with_own_message(&how, error.unwrap_or(last_words));
+            return with_own_message(&ending, error.unwrap_or(last_words));
         }
         let what = error.map_or(exit_text, ToOwned::to_owned);
         if last_words.is_empty() || last_words.contains(&what) {

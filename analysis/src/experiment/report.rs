@@ -26,8 +26,8 @@ pub struct ExperimentReport {
     pub origin: String,
     /// The result in one sentence: last on the terminal, first on the page.
     pub answer: String,
-    /// What the first screen shows; `None` for an experiment that has all of its report there.
-    pub brief: Option<BriefReport>,
+    /// The answer and the table of the first screen.
+    pub brief: BriefReport,
     /// Whether its figures may be quoted, and why not.
     pub fitness: Fitness,
     /// Counts for programs that read the page: attributes of its verdict, `data-planned="12"`.
@@ -44,7 +44,7 @@ pub struct ExperimentReport {
     pub(crate) sections: Vec<ReportSection>,
 }
 
-/// What the first screen of an experiment shows in front of its fitness.
+/// The part of an experiment's first screen that is above its fitness.
 #[derive(Clone, Debug, Default)]
 pub struct BriefReport {
     /// The result in one sentence; empty for the report's answer.
@@ -129,15 +129,17 @@ impl ExperimentReport {
     }
 
     /// Formats the first screen: the answer, one table without its notes, and whether the figures
-    /// may be quoted. An experiment without one has all of its report there.
+    /// may be quoted. The last rows of a table that is too long for it are counted only.
     pub fn first_screen(&self, color: bool) -> String {
-        let Some(brief) = &self.brief else { return self.terminal(color) };
+        let brief = &self.brief;
         let answer = if brief.answer.is_empty() { &self.answer } else { &brief.answer };
+        let [answer, fitness] = [answer, &self.fitness.brief()].map(|line| wrap_indented(line, "  ") + "\n");
+        let lines = SCREEN_LINES.saturating_sub(answer.lines().count() + fitness.lines().count() + 2);
         let first = || self.tables(TERMINAL).find_map(with_figures);
         let table = brief.table.as_ref().and_then(with_figures).or_else(first);
-        let table = table.map(|grid| Grid { notes: Vec::new(), ..grid }.terminal(color));
-        let [answer, fitness] = [answer, &self.fitness.brief()].map(|line| wrap_indented(line, "  ") + "\n");
-        [Some(answer), table, Some(fitness)].into_iter().flatten().collect::<Vec<_>>().join("\n")
+        let table = table.map(|grid| shortened(grid, lines, color));
+        let blocks = [Some(answer).filter(|text| !text.trim().is_empty()), table, Some(fitness)];
+        blocks.into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 
     /// Returns conditions and notes.
@@ -166,6 +168,31 @@ impl ExperimentReport {
         }
         Ok(write(&format!("{}.md", self.name), markdown.as_bytes())?)
     }
+}
+
+/// Lines of the first screen of an experiment. Three more name its folder and the next commands.
+const SCREEN_LINES: usize = 20;
+/// The minimum number of rows of a table on the first screen.
+const MIN_ROWS: usize = 3;
+
+/// Formats a table without its notes in at most `lines` lines, and within the terminal's width. A
+/// note counts the rows and columns that are shown, if not all are.
+fn shortened(grid: Grid, lines: usize, color: bool) -> String {
+    let (all, all_columns) = (grid.rows.len(), grid.head.len());
+    let grid = grid.first_part();
+    let columns = grid.head.len();
+    let first = |count: usize| {
+        let note = match (count < all, columns < all_columns) {
+            (false, false) => None,
+            (true, false) => Some(format!("{count} of {all} rows")),
+            (_, true) => Some(format!("{count} of {all} rows, {columns} of {all_columns} columns")),
+        };
+        let (rows, notes) = (grid.rows[..count].to_vec(), note.into_iter().collect());
+        Grid { rows, notes, ..grid.clone() }.terminal(color)
+    };
+    let counts = (MIN_ROWS.min(all)..=all.min(lines)).rev();
+    let fits = |text: &String| text.lines().count() <= lines;
+    counts.map(first).find(fits).unwrap_or_else(|| first(MIN_ROWS.min(all)))
 }
 
 /// Returns the table without its empty columns; `None` if no column with figures remains.
@@ -217,8 +244,7 @@ mod tests {
             sections: vec![ReportSection::new("s", "S").tables(ALL, [grid(&[["a", "2", "1"]])])],
             ..ExperimentReport::default()
         };
-        assert_eq!(report.first_screen(false), report.terminal(false), "it has no first screen");
-        let screen = |brief| ExperimentReport { brief: Some(brief), ..report.clone() }.first_screen(false);
+        let screen = |brief| ExperimentReport { brief, ..report.clone() }.first_screen(false);
         let text = screen(BriefReport::default());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!((lines[0], lines[1]), ("B is faster", ""));
@@ -226,6 +252,9 @@ mod tests {
         assert!(text.contains("a title") && !text.contains("a note"), "{text}");
         let text = screen(BriefReport { answer: "B".into(), table: Some(grid(&[["b", "8", "9"]])) });
         assert!(text.starts_with("B\n") && text.contains('8') && !text.contains('2'), "{text}");
+        let many: Vec<[&str; 3]> = vec![["c", "4", "5"]; 99];
+        let text = screen(BriefReport { answer: String::new(), table: Some(grid(&many)) });
+        assert!(text.lines().count() <= SCREEN_LINES && text.contains("of 99 rows"), "{text}");
         let text = report.terminal(false);
         let last: Vec<&str> = text.lines().rev().take(5).collect();
         assert_eq!(last[..2], ["not fit for latency claims: a single core", "B is faster"]);

@@ -69,14 +69,14 @@ fn back_test_gives_one_result_each_time() {
 #[test]
 fn invalid_flow_names_its_line() {
     let header = "time_us,sequence,op,order_id,side,type,tif,price_cents,qty_satoshi\n";
-    for (rows, said) in [
+    for (rows, wanted) in [
         ("1,1,new,7,B,limit,gtc,x,5\n", "line 2: price_cents is \"x\""),
         ("1,1,new,7,X,limit,gtc,3,5\n", "line 2: side is \"X\": expected B or S"),
         ("5,1,cancel,7,B,,,,\n4,1,cancel,7,B,,,,\n", "line 3: time_us goes back"),
         ("", "no rows"),
     ] {
         let error = flow::read(format!("{header}{rows}").as_bytes()).unwrap_err();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(wanted), "{error}");
     }
     assert!(flow::read("a,b\n".as_bytes()).unwrap_err().contains("line 1: expected the columns"));
 }

@@ -52,9 +52,9 @@ fn search_begins_at_the_rate_of_the_bill_and_is_announced() {
             .unwrap();
     let limits = Capacity::from_bill(&record).unwrap().unwrap().limits;
     assert_eq!((limits.first_per_s, limits.bound_ns), (15_000.0, 2_000_000));
-    let said = announcement(&record).unwrap();
-    assert!(said.chars().count() <= 80, "{said}");
-    assert!(said.starts_with("then capacity (p99 ≤ 2,000 µs): up to 30 rates of 3 runs"), "{said}");
+    let message = announcement(&record).unwrap();
+    assert!(message.chars().count() <= 80, "{message}");
+    assert!(message.starts_with("then capacity (p99 ≤ 2,000 µs): up to 30 rates of 3 runs"), "{message}");
     let without = planned("--isolation thread,process --repeats 5").unwrap();
     assert_eq!((announcement(&without), search_of(&without).unwrap()), (None, None));
     let error = planned("--isolation thread,process --find-capacity 0ns").unwrap_err().to_string();

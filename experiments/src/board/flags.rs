@@ -12,7 +12,7 @@ use analysis::experiment::board::AXES;
 use analysis::experiment::{BoardPlan, BoardWarnings, Experiment, Figures, Kind, Setting, SettingTexts};
 use clap::Args;
 use planner::config::value::{Named, named};
-use planner::config::{Choice, CoreList, UsageError};
+use planner::config::{Choice, CoreList, ReportLength, UsageError};
 use planner::host::Machine;
 use protocol::plan::{BoardWork, Isolation, ReaderWaiting};
 use record::units::{Count, Nanos};
@@ -114,6 +114,9 @@ pub struct BoardFlags {
     /// Print JSON on stdout instead of tables
     #[arg(long)]
     pub json: bool,
+    /// Print the answer on one screen, or every table and note
+    #[arg(long, value_enum, value_name = "LENGTH", default_value_t)]
+    pub report: ReportLength,
     /// Continue if the kernel lacks a sandbox feature
     #[arg(long)]
     pub allow_weaker_sandbox: bool,

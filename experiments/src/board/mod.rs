@@ -55,7 +55,7 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
         let _ = discard();
     }
     let is_interrupted = ended? == MeasureEnd::Interrupted;
-    save_and_print(&record.answer(&folder)?, &record, &folder, Printed::full(flags.json))?;
+    save_and_print(&record.answer(&folder)?, &record, &folder, Printed::new(flags.json, flags.report))?;
     let cases = Boards::from_experiment(&record).map_err(Error::msg)?.cases;
     Ok(match (is_interrupted, cases.iter().all(BoardCase::is_valid)) {
         (true, _) => signals::exit_code(),

@@ -234,8 +234,8 @@ pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     })
 }
 
-/// Returns the user's settings with those of one cell of the matrix in their place. They give a
-/// small load that lasts long enough for a time before, the incident, and a time after.
+/// Returns the user's settings, overridden by those of one cell of the matrix. The load is small
+/// and lasts long enough for some time before the incident, and some after it.
 pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
     let contains = !case.isolation.has_threads();
     let own = Settings {

@@ -7,7 +7,7 @@ use analysis::experiment::lab::AXES;
 use analysis::experiment::{Experiment, Figures, Kind, LabCell, LabPlan, Setting, Speed, Wait};
 use clap::Args;
 use planner::config::value::{named, one_of};
-use planner::config::{CoreList, UsageError};
+use planner::config::{CoreList, ReportLength, UsageError};
 use planner::host::Machine;
 use protocol::plan::{EventCost, Isolation, QueueWork, Technique};
 use record::units::{Count, Nanos};
@@ -91,6 +91,9 @@ pub struct LabFlags {
     /// Print JSON on stdout instead of tables
     #[arg(long, help_heading = "Run")]
     pub json: bool,
+    /// Print the answer on one screen, or every table and note
+    #[arg(long, value_enum, value_name = "LENGTH", default_value_t, help_heading = "Run")]
+    pub report: ReportLength,
     /// Continue if the kernel lacks a sandbox feature
     #[arg(long, help_heading = "Run")]
     pub allow_weaker_sandbox: bool,
@@ -328,7 +331,7 @@ mod tests {
 
     #[test]
     fn invalid_flags_are_named() {
-        for (line, said) in [
+        for (line, expected) in [
             ("--slow 5us", "work:DUR or sleep:DUR"),
             ("--slow work:5", "has no unit"),
             ("--slow rest:5us", "work:DUR or sleep:DUR"),
@@ -349,7 +352,7 @@ mod tests {
             ("--cores x", "--cores"),
         ] {
             let error = lab(line).unwrap_err();
-            assert!(error.contains(said), "{line}: {error}");
+            assert!(error.contains(expected), "{line}: {error}");
         }
     }
 }

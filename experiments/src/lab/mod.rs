@@ -68,15 +68,16 @@ pub fn run(flags: &LabFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Exit
     let mut maker = LabRuns::new(plan, &folder, &signals);
     let ended = measure_rows(&mut record, &folder, &mut maker, &mut bar, &|_| None);
     bar.clear();
-    finish(&record, &folder, flags.json, ended?)
+    finish(&record, &folder, Printed::new(flags.json, flags.report), ended?)
 }
 
 /// Reads the lab in a folder to resume it, with its original settings.
 fn resumed(flags: &LabFlags, folder: &Path) -> Result<Experiment> {
-    let others = LabFlags { resume: flags.resume.clone(), json: flags.json, ..LabFlags::default() };
+    let LabFlags { ref resume, json, report, .. } = *flags;
+    let others = LabFlags { resume: resume.clone(), json, report, ..LabFlags::default() };
     if *flags != others {
         bail!(planner::config::UsageError(
-            "--resume goes on with what the lab began with: no other flag but --json".into()
+            "--resume goes on with what the lab began with: no other flag but --json and --report".into()
         ));
     }
     let lab = |record: &Experiment| Lab::from_experiment(record).map(|_| record.clone());
@@ -111,8 +112,8 @@ fn announce(record: &Experiment, plan: &LabPlan, missing: Vec<usize>, quiet: boo
     Ok(())
 }
 
-fn finish(record: &Experiment, folder: &Path, json: bool, ended: MeasureEnd) -> Result<ExitCode> {
-    save_and_print(&record.answer(folder)?, record, folder, Printed::full(json))?;
+fn finish(record: &Experiment, folder: &Path, form: Printed, ended: MeasureEnd) -> Result<ExitCode> {
+    save_and_print(&record.answer(folder)?, record, folder, form)?;
     let interrupted = format!("{} resume {} goes on", program(), folder.display());
     let lab = Lab::from_experiment(record).map_err(Error::msg)?;
     let runs = lab.cells.iter().flat_map(|cell| cell.made.iter().map(move |run| (cell, run)));

@@ -10,9 +10,10 @@ mod parts;
 use super::doctor::MachineFindings;
 use super::measure::{MadeRow, MeasureEnd, RowMaker, measure_rows};
 use super::progress::{SweepProgress, progress_line};
+use super::publish::{Printed, print, print_folder};
 use super::usage;
 use ::record::screen::{complain, stdout};
-use analysis::experiment::survey::{survey_index, svg_card, text_card};
+use analysis::experiment::survey::{issue_line, survey_index, svg_card, text_card};
 use analysis::experiment::{
     Axis, Experiment, ExperimentState, Figures, Kind, PartRecord, Row, Survey, SurveyPart, rows_csv,
 };
@@ -20,6 +21,7 @@ use anyhow::{Context, Error, Result};
 use catalog::RUNS;
 use clap::Args;
 use indicatif::ProgressBar;
+use planner::config::ReportLength;
 use planner::host::Machine;
 use planner::host::signals::{self, Signals};
 use planner::result_folder::create_result_folder;
@@ -50,8 +52,11 @@ pub struct SurveyFlags {
     /// Save it in a new folder in this one
     #[arg(long, value_name = "FOLDER", default_value = RUNS)]
     out: PathBuf,
+    /// Print the answer on one screen, or the card with every figure
+    #[arg(long, value_enum, value_name = "LENGTH", default_value_t)]
+    report: ReportLength,
     /// Measure nothing: draw the cards of the surveys in FOLDER again, and its page
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["minutes", "quick", "out"])]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["minutes", "quick", "out", "report"])]
     index: Option<PathBuf>,
 }
 
@@ -134,7 +139,7 @@ pub fn run(flags: &SurveyFlags, find: impl FnOnce() -> MachineFindings) -> Resul
     parts.bar.finish_and_clear();
     let is_complete = ended? == MeasureEnd::Complete;
     record.figures.insert("fitness", &fitness(&checks, &parts.runs, is_complete));
-    finish(&record, &folder)
+    finish(&record, &folder, flags.report)
 }
 
 /// Returns the record of a survey in which nothing is measured yet.
@@ -219,7 +224,7 @@ fn fitness(checks: &[MachineCheck], runs: &[(bool, Vec<String>)], is_complete: b
     Fitness::new(reasons)
 }
 
-fn finish(record: &Experiment, folder: &Path) -> Result<ExitCode> {
+fn finish(record: &Experiment, folder: &Path, length: ReportLength) -> Result<ExitCode> {
     record.save(folder)?;
     let survey = Survey::from_experiment(record).map_err(Error::msg)?;
     save_cards(&survey, folder)?;
@@ -229,7 +234,12 @@ fn finish(record: &Experiment, folder: &Path) -> Result<ExitCode> {
         &folder.join(html::HTML_FILE),
         analysis::html::experiment_page(&answer.report).as_bytes(),
     )?;
-    writeln!(stdout(), "{}\nSaved in {}", text_card(&survey), folder.display())?;
+    match length {
+        ReportLength::Short => print(&answer, Printed::Report(length))?,
+        ReportLength::Full => writeln!(stdout(), "{}", text_card(&survey))?,
+    }
+    print_folder(folder, Printed::Report(length))?;
+    writeln!(stdout(), "For an issue: {}", issue_line(&survey))?;
     if survey.complete && !has_results(&survey) {
         let why = survey.parts.iter().find_map(|part| part.shortfall.clone());
         let why = why.unwrap_or_else(|| "there was no time for a run".into());
@@ -313,7 +323,7 @@ mod tests {
         let (part, shortfall) = (SurveyPart::Cores, Some("there was no time".into()));
         let cores = PartRecord { part, commands: vec![], took_s: 1.0, shortfall };
         record.rows[0].figures = Figures::from_record(&cores);
-        assert_eq!(finish(&record, folder.path()).unwrap(), ExitCode::FAILURE);
+        assert_eq!(finish(&record, folder.path(), ReportLength::Short).unwrap(), ExitCode::FAILURE);
         let recovery = Recovery {
             role: "engine".into(),
             killed: 1,
@@ -325,7 +335,7 @@ mod tests {
         };
         let part = FoundPart::new(SurveyPart::Recovery, &[recovery], None);
         record.rows.extend(part.rows);
-        assert_eq!(finish(&record, folder.path()).unwrap(), ExitCode::SUCCESS);
+        assert_eq!(finish(&record, folder.path(), ReportLength::Short).unwrap(), ExitCode::SUCCESS);
     }
 
     #[test]

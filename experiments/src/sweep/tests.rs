@@ -282,7 +282,7 @@ fn the_tables_have_the_layout_of_the_seed_benchmark() {
 
 #[test]
 fn interrupted_sweep_counts_repeats_and_marks_no_winner() {
-    for (runs, said, marked) in [
+    for (runs, expected, marked) in [
         (2, "of one run each, of 5 asked for: no winner is marked", false),
         (3, "median over 1 to 2 repeats, of 5 asked for", false),
         // A lower median of two repeats each proves nothing.
@@ -291,7 +291,7 @@ fn interrupted_sweep_counts_repeats_and_marks_no_winner() {
     ] {
         let (sweep, ..) = measured(&LEVELS, 5, &mut interrupted_after(runs, made_of_two));
         let p50 = table(&sweep, "rt_venue_p50").unwrap();
-        assert!(p50.notes[0].starts_with(said), "{runs}: {}", p50.notes[0]);
+        assert!(p50.notes[0].starts_with(expected), "{runs}: {}", p50.notes[0]);
         assert_eq!(!p50.rows[0].best.is_empty(), marked, "{runs}");
     }
 }

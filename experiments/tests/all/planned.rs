@@ -24,27 +24,27 @@ fn plan(folder: &Path, window: &str, repeats: u32) -> String {
 fn planned_sweep_on_two_hosts_compares_within_each() {
     let out = tempfile::tempdir().unwrap();
     let folder = out.path().join("sweep");
-    let said = plan(&folder, "50ms", 2);
+    let message = plan(&folder, "50ms", 2);
     let turn = |turn| format!("sweep --run turn:{turn} {}", folder.canonicalize().unwrap().display());
-    let commands: Vec<&str> = said.lines().collect();
+    let commands: Vec<&str> = message.lines().collect();
     let are_turns = commands.iter().enumerate().all(|(place, line)| line.ends_with(&turn(place)));
-    assert!(commands.len() == 2 && are_turns, "{said}");
-    let missing = sweep("--join", &folder).fails(1, &["4 runs missing", "run 3 (", "--run all"]);
+    assert!(commands.len() == 2 && are_turns, "{message}");
+    let missing = sweep("--report full --join", &folder).fails(1, &["4 runs missing", "run 3 (", "--run all"]);
     assert!(missing.stdout.contains("0 of 4 runs are done"), "{missing:?}");
     for (words, host) in commands.iter().zip(["near", "far"]) {
         // As a scheduler runs it: by a shell, from anywhere.
         let mut command = Command::new("sh");
         command.args(["-c", words]).current_dir("/").env("BULKHEAD_HOST", host);
-        let said = output_of(&mut command).succeeds();
-        assert_eq!(said.matches(&format!("made on {host}")).count(), 2, "{said}");
+        let message = output_of(&mut command).succeeds();
+        assert_eq!(message.matches(&format!("made on {host}")).count(), 2, "{message}");
     }
-    let said = sweep("--run all", &folder).succeeds();
-    assert_eq!(said.matches("had been made on").count(), 4, "{said}");
-    let said = sweep("--join", &folder).succeeds();
+    let message = sweep("--run all", &folder).succeeds();
+    assert_eq!(message.matches("had been made on").count(), 4, "{message}");
+    let message = sweep("--report full --join", &folder).succeeds();
     for word in ["rt_venue p50", "rt_venue p50 by host", "near (2 runs", "far (2 runs"] {
-        assert!(said.contains(word), "{word}:\n{said}");
+        assert!(message.contains(word), "{word}:\n{message}");
     }
-    assert!(said.lines().all(|line| line.chars().count() <= 80), "fits 80 columns:\n{said}");
+    assert!(message.lines().all(|line| line.chars().count() <= 80), "fits 80 columns:\n{message}");
     assert_eq!(document(&folder, "experiment.json")["state"], "complete");
     for file in ["sweep.md", "rows.csv", "by_host.csv", "report.html"] {
         assert!(folder.join(file).exists(), "{file}");
@@ -59,8 +59,8 @@ fn planned_sweep_on_two_hosts_compares_within_each() {
     let too_few = compare.code != Some(0) && compare.stderr.contains("too few repeats");
     assert!(compare.code == Some(0) && names_both || too_few, "{compare:?}");
     output(&format!("sweep --resume {path}")).fails(2, &["a planned sweep", "--run all"]);
-    let said = output(&format!("delete {path}")).succeeds();
-    assert!(said.contains("deleted") && !folder.exists(), "{said}");
+    let message = output(&format!("delete {path}")).succeeds();
+    assert!(message.contains("deleted") && !folder.exists(), "{message}");
 }
 
 #[test]
@@ -76,8 +76,8 @@ fn killed_sweep_worker_is_replaced() {
     running.kill();
     running.end();
     assert_eq!(results(), 1, "in the middle");
-    let said = sweep("--run all", &folder).succeeds();
-    assert!(said.contains("had been made on") && said.contains(": made on"), "{said}");
+    let message = sweep("--run all", &folder).succeeds();
+    assert!(message.contains("had been made on") && message.contains(": made on"), "{message}");
     sweep("--join", &folder).succeeds();
     // A run's folder in another's place.
     let runs = entries(&folder.join("runs"));

@@ -200,8 +200,8 @@ fn runs_are_compared_and_unlike_ones_are_not() {
 
 /// Deletes an experiment: everything in its folder is known to be bulkhead's.
 fn deleted(folder: &Path) {
-    let said = ok(output(&format!("delete {}", folder.display())));
-    assert!(said.contains("deleted") && !folder.exists(), "{said}");
+    let message = ok(output(&format!("delete {}", folder.display())));
+    assert!(message.contains("deleted") && !folder.exists(), "{message}");
 }
 
 /// The pairs that were compared, and those that were left out because the machine moved its cores
@@ -270,26 +270,26 @@ fn max_rate_search_ends_with_result() {
 fn dry_run_prints_the_runs_and_makes_none() {
     let out = tempfile::tempdir().unwrap();
     let words = "sweep --isolation thread,process --repeats 2 --dry-run";
-    let said = made(&out, &format!("{words} {TINY}"));
-    let names: Vec<&str> = said
+    let message = made(&out, &format!("{words} {TINY}"));
+    let names: Vec<&str> = message
         .lines()
         .filter(|line| line.contains("seed"))
         .filter_map(|line| line.split("isolation=").nth(1))
         .collect();
-    assert_eq!(names, ["thread", "process", "process", "thread"], "{said}");
-    assert!(said.contains("4 runs, about") && said.contains("nothing was measured"), "{said}");
+    assert_eq!(names, ["thread", "process", "process", "thread"], "{message}");
+    assert!(message.contains("4 runs, about") && message.contains("nothing was measured"), "{message}");
     for (words, runs) in [
         ("compare --a isolation=thread --b isolation=process --repeats 3", 6),
         ("bill --technique spsc-mux --isolation thread,process --repeats 5", 15),
     ] {
-        let said = made(&out, &format!("{words} --dry-run {TINY}"));
+        let message = made(&out, &format!("{words} --dry-run {TINY}"));
         assert!(
-            said.contains(&format!("{runs} runs, about")) && said.contains("nothing was measured"),
-            "{said}"
+            message.contains(&format!("{runs} runs, about")) && message.contains("nothing was measured"),
+            "{message}"
         );
         let replaced = "pairs that drop out are replaced: up to";
-        assert!(said.contains(replaced), "{said}");
-        assert_eq!(said.contains("warning: no verdicts: 3 repeats"), runs == 6, "{said}");
+        assert!(message.contains(replaced), "{message}");
+        assert_eq!(message.contains("warning: no verdicts: 3 repeats"), runs == 6, "{message}");
     }
     let contain = made(&out, "contain --technique spsc-mux --isolation process --fault kill --dry-run");
     assert!(contain.contains("nothing was measured"), "{contain}");

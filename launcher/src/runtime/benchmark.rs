@@ -136,7 +136,7 @@ impl BenchmarkServer {
         if plan.is_trading() {
             return Err(UsageError("benchmark: the plan is that of a run with orders".into()).into());
         }
-        let how = Presentation {
+        let presentation = Presentation {
             quiet: true,
             report: ReportLength::Short,
             weaker_sandbox: plan.weaker_sandbox,
@@ -162,7 +162,7 @@ impl BenchmarkServer {
             result_words: Vec::new(),
             board_words: None,
         };
-        let run = PreparedRun::new(prepared, None, &out, &how, &progress)?;
+        let run = PreparedRun::new(prepared, None, &out, &presentation, &progress)?;
         let ended = match run.arm()?.play() {
             Ok(ended) => ended,
             Err(error) => {

@@ -144,10 +144,10 @@ mod tests {
 
     #[test]
     fn reason_names_remedy() {
-        let said = |errno| describe(&io::Error::from_raw_os_error(errno));
-        assert!(said(nix::libc::ENOENT).contains("virtual machines"));
-        assert!(said(nix::libc::EACCES).contains("perf_event_paranoid=1"));
-        assert!(said(nix::libc::EMFILE).contains("cannot be counted"));
+        let message = |errno| describe(&io::Error::from_raw_os_error(errno));
+        assert!(message(nix::libc::ENOENT).contains("virtual machines"));
+        assert!(message(nix::libc::EACCES).contains("perf_event_paranoid=1"));
+        assert!(message(nix::libc::EMFILE).contains("cannot be counted"));
     }
 
     #[test]

@@ -225,11 +225,11 @@ pub fn make_schedule(resolved: &Resolved) -> Result<Schedule> {
             })
         }
         Input::Recorded { path, speed, .. } => {
-            let how = Replay { strategies, venues, delay, seed, speed: *speed, orders: None };
+            let replay = Replay { strategies, venues, delay, seed, speed: *speed, orders: None };
             let name = path.display().to_string();
             let read = UserFile::open(path)
                 .map_err(|source| ReplayError::Read { file: name.clone(), source })
-                .and_then(|file| replay_from(&name, file, &how));
+                .and_then(|file| replay_from(&name, file, &replay));
             read.map_err(|error| UsageError(error.to_string()).into())
         }
     }

@@ -185,8 +185,8 @@ impl Process {
         process.container = inside;
         if let Err(why) = made {
             let says_why = std::fs::metadata(&stderr).is_ok_and(|file| file.len() > said_before);
-            let said = if says_why { process.stderr_tail() } else { format!("{why:#}") };
-            process.container_failure = Some(said);
+            let message = if says_why { process.stderr_tail() } else { format!("{why:#}") };
+            process.container_failure = Some(message);
             process.end();
         }
         Ok(process)

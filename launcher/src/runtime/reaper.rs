@@ -123,7 +123,7 @@ fn save_logs(plan: &Plan) -> Result<(), UnsavedLogs> {
     let saved = gather::gather(plan, &logs, folder);
     for (thread, log) in plan.threads.iter().zip(&logs) {
         if log.as_ref().is_some_and(ReadOnlyWords::is_lost) {
-            progress::complain(&format!("reaper: a part of the log of {} was taken away", thread.name));
+            progress::complain(&format!("reaper: the log of {} was truncated: its end is lost", thread.name));
         }
     }
     saved

@@ -65,7 +65,7 @@ pub struct FailedAtStart {
 struct RunContext<'a> {
     /// The settings of a run that has any: those of a benchmark are in its experiment's document.
     settings: Option<&'a Settings>,
-    how: &'a Presentation<'a>,
+    presentation: &'a Presentation<'a>,
     progress: &'a Progress,
     start_pair: ClockPair,
     record: RunRecord,
@@ -109,27 +109,27 @@ impl<'a> PreparedRun<'a> {
     pub fn plan(
         resolved: &'a Resolved,
         machine: &Machine,
-        how: &'a Presentation<'a>,
+        presentation: &'a Presentation<'a>,
         progress: &'a Progress,
     ) -> Result<Self> {
         // The signal may have come in an earlier run, which ended or failed without it.
         Interrupted::check()?;
         progress.phase("set-up", 0);
-        let mut prepared = prepare(resolved, machine, how.weaker_sandbox, SystemTime::now())?;
+        let mut prepared = prepare(resolved, machine, presentation.weaker_sandbox, SystemTime::now())?;
         let record = &mut prepared.record;
         record.warnings.extend(active::conflicting_runs(&record.plan));
         progress.clear();
-        if !how.quiet {
+        if !presentation.quiet {
             Interrupted::check()?;
             let shown = resolved.spanning(prepared.schedule.window_ns());
-            let plan = match how.report {
+            let plan = match presentation.report {
                 ReportLength::Short => planner::show_brief(&record.plan, &shown, &record.warnings),
                 ReportLength::Full => planner::show(&record.plan, &shown, machine, &record.warnings),
             };
             writeln!(record::screen::stdout(), "{plan}")?;
         }
         let settings = &resolved.settings;
-        Self::new(prepared, Some(settings), &settings.out(), how, progress)
+        Self::new(prepared, Some(settings), &settings.out(), presentation, progress)
     }
 
     /// Creates a run's folder below `out`, with its settings: those of a benchmark are in its
@@ -138,7 +138,7 @@ impl<'a> PreparedRun<'a> {
         prepared: Prepared,
         settings: Option<&'a Settings>,
         out: &Path,
-        how: &'a Presentation<'a>,
+        presentation: &'a Presentation<'a>,
         progress: &'a Progress,
     ) -> Result<Self> {
         Interrupted::check()?;
@@ -149,7 +149,10 @@ impl<'a> PreparedRun<'a> {
             check_disk(&record.plan, &folder.path)?;
             settings.save(&folder.path)?;
         }
-        Ok(Self { schedule, context: RunContext { settings, how, progress, start_pair, record, folder } })
+        Ok(Self {
+            schedule,
+            context: RunContext { settings, presentation, progress, start_pair, record, folder },
+        })
     }
 
     /// Creates the run's segments and cgroups, and starts the reaper. The reaper starts before
@@ -188,9 +191,9 @@ impl<'a> ArmedRun<'a> {
     /// Starts the run's processes, lets them trade and ends them. A run that started and failed is
     /// an [`EndedRun`] with a failed outcome, not an error.
     pub fn play(mut self) -> Result<EndedRun<'a>> {
-        let RunContext { how, progress, record, folder, .. } = &mut self.context;
-        let supervised = supervise(&self.segments, self.processes, how, progress, record, folder);
-        if how.is_discarded() {
+        let RunContext { presentation, progress, record, folder, .. } = &mut self.context;
+        let supervised = supervise(&self.segments, self.processes, presentation, progress, record, folder);
+        if presentation.is_discarded() {
             return Err(Interrupted.into());
         }
         self.processes = supervised?;
@@ -234,7 +237,7 @@ impl<'a> EndedRun<'a> {
         // Runs that started later have been warned about this run; this run is warned about them
         // here.
         let later = active::conflicting_runs(&record.plan);
-        record.warnings.extend(later.into_iter().filter(|said| !known.contains(said)));
+        record.warnings.extend(later.into_iter().filter(|message| !known.contains(message)));
         let clock = &record.clock;
         let taped = tapes::save(&segments.tapes, clock.start_ticks, clock.ns_per_tick, folder);
         record.warnings.extend(taped.unwrap_or_else(|error| vec![format!("{error:#}")]));
@@ -257,7 +260,7 @@ impl SavedRun<'_> {
     /// saves its record. Returns the record and its folder. A signal that discards the run cuts the
     /// measurement short.
     pub fn record(self) -> Result<(PathBuf, RunRecord)> {
-        let RunContext { how, start_pair, mut record, folder, .. } = self.context;
+        let RunContext { presentation, start_pair, mut record, folder, .. } = self.context;
         let folder = folder.path.clone();
         let ns_per_tick = ClockPair::read(&record.plan.clock).ns_per_tick_since(&start_pair);
         record.clock.drift_ppm = (ns_per_tick / record.clock.ns_per_tick - 1.0) * 1e6;
@@ -270,7 +273,7 @@ impl SavedRun<'_> {
             )
         }));
         let recorded = record.save(&folder);
-        if how.is_discarded() {
+        if presentation.is_discarded() {
             return Err(Interrupted.into());
         }
         self.saved?;

@@ -98,7 +98,7 @@ struct Measurements {
 pub fn supervise(
     segments: &Segments,
     mut processes: Processes,
-    how: &Presentation<'_>,
+    presentation: &Presentation<'_>,
     progress: &Progress,
     record: &mut RunRecord,
     folder: &mut RunFolder,
@@ -106,7 +106,7 @@ pub fn supervise(
     let spawned = Instant::now();
     processes.start(segments)?;
     let plan = &segments.plan;
-    let limits = SupervisionLimits::new(how.start_timeout, how.interruption.max_signals());
+    let limits = SupervisionLimits::new(presentation.start_timeout, presentation.interruption.max_signals());
     let due = DueTimes(&segments.schedules);
     let mut supervisor = Supervisor::new(plan, due, limits, record.input.seed, plan.clock.now());
     let mut run = SupervisedRun {
@@ -115,7 +115,7 @@ pub fn supervise(
         processes,
         proven_dead: plan.processes.iter().map(|process| plan.is_spare(process)).collect(),
         failed_starts: vec![None; plan.processes.len()],
-        signals: how.signals,
+        signals: presentation.signals,
         death_watch: DeathWatch::start(segments).ok(),
         max_requests: limits.max_requests,
         observed: Observations::default(),
@@ -215,9 +215,9 @@ impl SupervisedRun<'_> {
         self.death_watch.iter_mut().for_each(DeathWatch::clear);
         self.fail(waited);
         self.processes.watch_reaper(self.memory.segments);
-        for said in self.command_lock.poll().into_iter().chain(self.journal_locks.poll()) {
-            complain(&format!("note: {said}"));
-            self.record.warnings.push(said);
+        for expected in self.command_lock.poll().into_iter().chain(self.journal_locks.poll()) {
+            complain(&format!("note: {expected}"));
+            self.record.warnings.push(expected);
         }
     }
 
@@ -396,7 +396,7 @@ impl SupervisedRun<'_> {
             }
             Action::SetKind(process, kind) => self.processes.set_kind(process, kind),
             Action::KeepStandby(process) => self.processes.keep_standby(segments, process),
-            Action::Complain(said) => complain(&said),
+            Action::Complain(message) => complain(&message),
             Action::EndProcesses(time) => {
                 let (requests, max) = (&mut self.observed.termination_requests, self.max_requests);
                 self.processes.end_roles(time, || {

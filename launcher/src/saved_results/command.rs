@@ -46,9 +46,11 @@ pub fn show(flags: &ListFlags) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if !flags.folder.is_dir() {
-        return Err(
-            UsageError(format!("{}: no such folder: nothing was run there", flags.folder.display())).into()
-        );
+        return Err(UsageError(format!(
+            "{}: no such folder; name the one that --out named",
+            flags.folder.display()
+        ))
+        .into());
     }
     let entries = super::list_results(&flags.folder)?;
     let mut out = screen::stdout();

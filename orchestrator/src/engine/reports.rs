@@ -62,7 +62,7 @@ impl Core {
         let gateway = self.gateway_of(strategy, report.venue);
         if let Some(session) = self.gateways.get_mut(gateway) {
             session.counts.reports += 1;
-            session.counts.last_report = key_with(Point::GatewayDone, report.id, report.detail());
+            session.counts.last_report = key_with(Point::GatewayDone, report.id, report.stamp_detail());
         }
         let Some(change) = self.positions.settle(report, is_current) else {
             self.counts.faults += 1;

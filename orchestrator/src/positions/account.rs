@@ -27,15 +27,15 @@ pub struct Account {
 }
 
 impl Account {
-    /// Returns the position that all open buy orders would lead to.
+    /// Returns the position if all open buy orders were filled, and no sell order.
     #[inline(always)]
-    pub const fn long(&self) -> i64 {
+    pub const fn max_position(&self) -> i64 {
         self.net.wrapping_add(self.open_buy)
     }
 
-    /// Returns the position that all open sell orders would lead to.
+    /// Returns the position if all open sell orders were filled, and no buy order.
     #[inline(always)]
-    pub const fn short(&self) -> i64 {
+    pub const fn min_position(&self) -> i64 {
         self.net.wrapping_sub(self.open_sell)
     }
 
@@ -160,7 +160,7 @@ mod tests {
             fills in prop::collection::vec((any::<bool>(), any::<u64>(), any::<i64>()), 0..20),
         ) {
             let account = account_of(&fills);
-            let _ = (account.long(), account.short(), account.profit(1));
+            let _ = (account.max_position(), account.min_position(), account.profit(1));
         }
     }
 }

@@ -151,12 +151,15 @@ fn dead_strategys_order_is_open_until_venue_reports() {
     let order = OrderRequest { quantity: 10, ..OrderRequest::to_venue(0) }.with_id(OrderId::new(0, 0, 0));
     positions.send(&order);
     positions.renew(StrategyIndex(0));
-    assert_eq!((positions.open(StrategyIndex(0)), positions.account(StrategyIndex(0), 0).long()), (0, 10));
+    assert_eq!(
+        (positions.open(StrategyIndex(0)), positions.account(StrategyIndex(0), 0).max_position()),
+        (0, 10)
+    );
     let cancelled = Report { status: OrderStatus::Cancelled, filled: 4, ..Report::full_fill(&order) };
     let change = positions.settle(&cancelled, false).unwrap();
     assert_eq!((change.long, change.short, change.filled), (-6, 4, 4));
     assert_eq!(
-        (positions.account(StrategyIndex(0), 0).long(), positions.account(StrategyIndex(0), 0).net),
+        (positions.account(StrategyIndex(0), 0).max_position(), positions.account(StrategyIndex(0), 0).net),
         (4, 4)
     );
     let foreign = Report { instrument: 1, ..cancelled };

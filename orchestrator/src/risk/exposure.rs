@@ -113,8 +113,8 @@ impl Exposure {
             let mut held = LongShort::default();
             for strategy in positions.strategies.indices().filter(&is_member) {
                 let account = positions.account(strategy, instrument);
-                held.long = held.long.wrapping_add(account.long());
-                held.short = held.short.wrapping_add(account.short());
+                held.long = held.long.wrapping_add(account.max_position());
+                held.short = held.short.wrapping_add(account.min_position());
             }
             self.quantities[usize::from(instrument)] = held;
             self.add(held.gross(), held.long, held.short, listing.reference);

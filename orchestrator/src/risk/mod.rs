@@ -223,8 +223,8 @@ impl Risk {
             false => opened_by_replace(order, positions)?,
         };
         let is_buy = side == Side::Buy;
-        let bought = account.long().saturating_add(more);
-        let sold = more.saturating_sub(account.short());
+        let bought = account.max_position().saturating_add(more);
+        let sold = more.saturating_sub(account.min_position());
         // Branch predictors cannot predict the side of the next order.
         let reached = select_unpredictable(is_buy, bought, sold);
         if reached > limits.max_position && more > 0 {

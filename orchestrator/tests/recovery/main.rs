@@ -45,11 +45,11 @@ enum Act {
 
 /// Performs the acts, while the orchestrator crashes after given numbers of clock reads. Returns
 /// how often it crashed, or what was wrong.
-fn play(world: World, acts: &[Act], deaths: &[u64], how: Successor) -> Result<usize, String> {
+fn play(world: World, acts: &[Act], deaths: &[u64], variant: Successor) -> Result<usize, String> {
     let folder = tempfile::tempdir().unwrap();
     let mut venues: Vec<Venue> = (0..VENUES).map(|_| Venue::default()).collect();
     let mut traders: Vec<Trader> = (0..STRATEGIES as u16).map(|index| Trader::new(index, 0)).collect();
-    let (mut ends, mut spare) = (PeerHandles::new(&world), Standby::new(how));
+    let (mut ends, mut spare) = (PeerHandles::new(&world), Standby::new(variant));
     let mut lives = deaths.iter().copied();
     let reads = Rc::new(Cell::new(0));
     let mut dies_at = lives.next().unwrap_or(u64::MAX);
@@ -90,7 +90,7 @@ fn play(world: World, acts: &[Act], deaths: &[u64], how: Successor) -> Result<us
         if work.is_err() {
             died += 1;
             drop(agent);
-            let (next, first) = world.orchestrator(folder.path(), &venues, (how, spare.take()))?;
+            let (next, first) = world.orchestrator(folder.path(), &venues, (variant, spare.take()))?;
             agent = next;
             ends.inboxes = consumers(&world.inboxes);
             for (venue, message) in venues.iter_mut().zip(first) {
@@ -126,7 +126,7 @@ fn play(world: World, acts: &[Act], deaths: &[u64], how: Successor) -> Result<us
         return Err("positions and checksums are not those of the journal".into());
     }
     drop(last);
-    if how >= Successor::HasSnapshots && spare.snapshots == 0 && acts.len() > 100 {
+    if variant >= Successor::HasSnapshots && spare.snapshots == 0 && acts.len() > 100 {
         return Err("no snapshot was written".into());
     }
     spare.check(&world, folder.path(), &venues)?;
@@ -217,9 +217,9 @@ proptest! {
     fn nothing_is_lost_or_doubled(
         acts in prop::collection::vec(any_act(), 1..160),
         deaths in prop::collection::vec(1u64..60, 0..8),
-        how in prop::sample::select(&CAREFUL),
+        variant in prop::sample::select(&CAREFUL),
     ) {
-        prop_assert_eq!(play(World::new(), &acts, &deaths, how).map(drop), Ok(()));
+        prop_assert_eq!(play(World::new(), &acts, &deaths, variant).map(drop), Ok(()));
     }
 }
 
@@ -241,22 +241,22 @@ fn load() -> (Vec<Act>, Vec<u64>) {
 fn crash_at_any_clock_read_is_recovered() {
     let (acts, _) = load();
     for dies_at in 1..500 {
-        let how = match dies_at % 10 {
+        let variant = match dies_at % 10 {
             0 => Successor::Follows,
             5 => Successor::HasSnapshots,
             _ => Successor::Careful,
         };
-        assert_eq!(play(World::new(), &acts, &[dies_at], how), Ok(1), "{dies_at}");
+        assert_eq!(play(World::new(), &acts, &[dies_at], variant), Ok(1), "{dies_at}");
     }
 }
 
 #[test]
 fn forgetful_successor_is_detected() {
     let (acts, deaths) = load();
-    for how in CAREFUL {
-        assert_eq!(play(World::new(), &acts, &deaths, how), Ok(deaths.len()), "{how:?}");
+    for variant in CAREFUL {
+        assert_eq!(play(World::new(), &acts, &deaths, variant), Ok(deaths.len()), "{variant:?}");
     }
-    for how in [
+    for variant in [
         Successor::SendsAgain,
         Successor::StampsAgain,
         Successor::ReturnsAgain,
@@ -265,8 +265,8 @@ fn forgetful_successor_is_detected() {
         Successor::ForgetsWhatItGave,
     ] {
         // One after the other: each death would mend what the last successor forgot.
-        let found = (1..200).find_map(|dies_at| play(World::new(), &acts, &[dies_at], how).err());
-        assert!(found.is_some(), "{how:?}");
+        let found = (1..200).find_map(|dies_at| play(World::new(), &acts, &[dies_at], variant).err());
+        assert!(found.is_some(), "{variant:?}");
     }
 }
 

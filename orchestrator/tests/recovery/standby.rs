@@ -8,7 +8,7 @@ use std::path::Path;
 /// A spare that follows its predecessor, and not as fast as that goes.
 pub struct Standby {
     follower: Option<JournalFollower<Replica>>,
-    how: Successor,
+    variant: Successor,
     turns: usize,
     /// All segments that there ever were: the journal's contents before it was cut after snapshots.
     archive: tempfile::TempDir,
@@ -16,20 +16,20 @@ pub struct Standby {
 }
 
 impl Standby {
-    pub fn new(how: Successor) -> Self {
-        Self { follower: None, how, turns: 0, archive: tempfile::tempdir().unwrap(), snapshots: 0 }
+    pub fn new(variant: Successor) -> Self {
+        Self { follower: None, variant, turns: 0, archive: tempfile::tempdir().unwrap(), snapshots: 0 }
     }
 
     /// Follows, and writes a snapshot now and then.
     pub fn turn(&mut self, world: &World, folder: &Path, venues: &[Venue]) {
-        if self.how < Successor::HasSnapshots {
+        if self.variant < Successor::HasSnapshots {
             return;
         }
         self.turns += 1;
         let follower = self.follower.get_or_insert_with(|| JournalFollower::open(folder, replica()).unwrap());
         follower.poll(7).unwrap();
         let mut watermarks = world.watermarks(venues);
-        if self.how == Successor::ForgetsWhatItGave {
+        if self.variant == Successor::ForgetsWhatItGave {
             watermarks.sent.iter_mut().for_each(|count| *count = u64::MAX);
             watermarks.returned.iter_mut().for_each(|count| *count = u64::MAX);
         }
@@ -43,7 +43,7 @@ impl Standby {
 
     /// Takes what a successor continues from.
     pub fn take(&mut self) -> Option<JournalFollower<Replica>> {
-        let follows = matches!(self.how, Successor::Follows | Successor::ForgetsWhatItGave);
+        let follows = matches!(self.variant, Successor::Follows | Successor::ForgetsWhatItGave);
         self.follower.take().filter(|_| follows)
     }
 

@@ -100,12 +100,12 @@ impl World {
         &self,
         folder: &Path,
         venues: &[Venue],
-        (how, follower): (Successor, Option<JournalFollower<Replica>>),
+        (variant, follower): (Successor, Option<JournalFollower<Replica>>),
     ) -> Result<Attached, String> {
         let mut watermarks = self.watermarks(venues);
         let heir = |words: &AtomicWords| spsc::Producer::resume(words).unwrap();
         let mut returns: Vec<_> = self.returns.iter().map(heir).collect();
-        match how {
+        match variant {
             Successor::SendsAgain => {
                 watermarks.sent.iter_mut().for_each(|sent| *sent = sent.saturating_sub(1))
             }
@@ -133,7 +133,7 @@ impl World {
         let (successor, mut recovered) = recovered.map_err(|error| error.to_string())?;
         let mut log = StampLog::new(&self.log);
         recovered.unlogged.iter().for_each(|record| log.append_record(*record));
-        if how == Successor::KeepsTheDead {
+        if variant == Successor::KeepsTheDead {
             recovered.retired.clear();
         }
         let mux = |rings: &[AtomicWords]| Mux::new(consumers(rings));

@@ -34,7 +34,9 @@ impl Settings {
     /// Reads settings from a config file of at most 64 KiB.
     pub fn read(path: &Path) -> Result<Settings, UsageError> {
         let name = path.display();
-        let cannot = |error: std::io::Error| UsageError(format!("--config {name}: {error}"));
+        let cannot = |error: std::io::Error| {
+            UsageError(format!("--config {name}: {error}; give a file of lines `key: value`"))
+        };
         let text = UserFile::read_text(path, MAX_BYTES).map_err(cannot)?;
         Settings::from_yaml(&text, &name.to_string())
     }

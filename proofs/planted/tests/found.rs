@@ -14,8 +14,8 @@ fn planted(cost: &str, words: &str) -> (Value, tempfile::TempDir) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_planted"));
     command.args(words.split_whitespace()).arg("--json").arg("--out").arg(out.path());
     let output = command.env("PLANTED", cost).stdin(Stdio::null()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{cost}: {said}{}", String::from_utf8_lossy(&output.stdout));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{cost}: {message}{}", String::from_utf8_lossy(&output.stdout));
     (serde_json::from_slice(&output.stdout).unwrap(), out)
 }
 

@@ -1,31 +1,45 @@
-// Opens pages in chromium and prints what axe-core finds, and errors of their scripts. Exits with 1 if there is anything.
+// Opens pages in chromium, narrow and wide, light and dark, and prints what axe-core finds, and errors of their scripts. Exits with
+// 1 if there is anything.
 //
 //   node axe.cjs CHROMIUM PAGE…        packages are looked up from the working directory
 const { createRequire } = require("node:module");
 const own = createRequire(`${process.cwd()}/`);
 const puppeteer = own("puppeteer-core");
 
+// A phone and a desktop, by day and by night.
+const VIEWS = [390, 1280].flatMap((width) => ["light", "dark"].map((scheme) => ({ width, scheme })));
+
 async function check(browser, file) {
   const page = await browser.newPage();
-  const found = [];
-  page.on("pageerror", (error) => found.push(`a script failed: ${error.message}`));
-  page.on("console", (line) => line.type() === "error" && found.push(`console: ${line.text()}`));
-  // As a reader opens it, with the page's own policy for scripts.
-  await page.goto(`file://${file}`);
-  // Then once more without the policy, which axe-core's script would break.
-  await page.setBypassCSP(true);
-  await page.reload();
-  await page.addScriptTag({ path: own.resolve("axe-core/axe.min.js") });
-  // Of a page of the book only the chapter is ours: the frame and its scripts, which chromium stops in files, are mdbook's.
-  const isBook = (await page.$("#mdbook-sidebar-toggle")) !== null;
-  const ours = isBook ? "main" : "html";
-  const result = await page.evaluate((ours) => axe.run(ours, { resultTypes: ["violations"] }), ours);
-  for (const { id, nodes, help } of result.violations) {
-    found.push(`${id}, ${nodes.length} times: ${help}: ${nodes[0].html.slice(0, 160)}`);
+  const found = new Map(); // finding: the views that have it
+  let view = "";
+  const add = (finding) => found.set(finding, [...(found.get(finding) ?? []), view]);
+  page.on("pageerror", (error) => add(`a script failed: ${error.message}`));
+  page.on("console", (line) => line.type() === "error" && add(`console: ${line.text()}`));
+  let passed = 0;
+  for (const { width, scheme } of VIEWS) {
+    view = `${width} px ${scheme}`;
+    await page.setBypassCSP(false);
+    await page.setViewport({ width, height: 900 });
+    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+    // As a reader opens it, with the page's own policy for scripts.
+    await page.goto(`file://${file}`);
+    // Then once more without the policy, which axe-core's script would break.
+    await page.setBypassCSP(true);
+    await page.reload();
+    await page.addScriptTag({ path: own.resolve("axe-core/axe.min.js") });
+    // Of a page of the book only the chapter is ours: the frame and its scripts, which chromium stops in files, are mdbook's.
+    const isBook = (await page.$("#mdbook-sidebar-toggle")) !== null;
+    const ours = isBook ? "main" : "html";
+    const result = await page.evaluate((ours) => axe.run(ours, { resultTypes: ["violations"] }), ours);
+    for (const { id, nodes, help } of result.violations) {
+      add(`${id}, ${nodes.length} times: ${help}: ${nodes[0].html.slice(0, 160)}`);
+    }
+    passed += result.passes.length;
+    if (isBook) for (const finding of found.keys()) if (/^console: |Failed to fetch$/.test(finding)) found.delete(finding);
   }
   await page.close();
-  if (isBook) found.splice(0, found.length, ...found.filter((finding) => !/^console: |Failed to fetch$/.test(finding)));
-  return { found, passed: result.passes.length };
+  return { found: [...found].map(([finding, views]) => `${finding} (${[...new Set(views)].join(", ")})`), passed };
 }
 
 (async () => {

@@ -116,8 +116,8 @@ impl Tracee {
     }
 
     /// Resumes the stopped tracee, with a signal if there is one. It may have ended.
-    pub fn resume(self, how: Resume, signal: Option<Signal>) -> nix::Result<()> {
-        unless_ended(match how {
+    pub fn resume(self, mode: Resume, signal: Option<Signal>) -> nix::Result<()> {
+        unless_ended(match mode {
             Resume::Step => ptrace::step(self.0, signal),
             Resume::Call => ptrace::syscall(self.0, signal),
             Resume::Run => ptrace::cont(self.0, signal),

@@ -126,15 +126,17 @@ impl Report {
         }
     }
 
-    /// Returns the detail of its t5: its number, and in the highest bit whether more follow.
+    /// Returns the detail byte of the report's stamp t5: its number, and in the highest bit whether
+    /// further reports on the order follow.
     #[inline]
-    pub const fn detail(&self) -> u8 {
+    pub const fn stamp_detail(&self) -> u8 {
         self.number & !MORE | if self.is_last { 0 } else { MORE }
     }
 
-    /// Decodes the detail of a t5: the report's number, and whether it is the order's last.
+    /// Decodes the detail byte of a stamp t5: the report's number, and whether it is the order's
+    /// last.
     #[inline]
-    pub const fn parse_detail(detail: u8) -> (u8, bool) {
+    pub const fn parse_stamp_detail(detail: u8) -> (u8, bool) {
         (detail & !MORE, detail & MORE == 0)
     }
 

@@ -82,7 +82,7 @@ proptest! {
             filled, leaves, cumulative, number, is_last,
         };
         prop_assert_eq!(Report::from_message(report.to_message()), Ok(report));
-        prop_assert_eq!(Report::parse_detail(report.detail()), (number, is_last));
+        prop_assert_eq!(Report::parse_stamp_detail(report.stamp_detail()), (number, is_last));
     }
 }
 

@@ -36,7 +36,7 @@ impl HeapBlock {
         self.0.iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
     }
 
-    /// Reads the block.
+    /// Reads the whole block. Returns the XOR of its words, so that no read is optimized away.
     pub fn read(self) -> u64 {
         self.0.iter().fold(0, |sum, word| sum ^ word.load(Ordering::Relaxed))
     }

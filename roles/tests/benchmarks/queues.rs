@@ -116,14 +116,14 @@ fn events_arrive_once_in_order_with_every_wait_strategy() {
 
 #[test]
 fn broken_queue_is_detected() {
-    let said = |problems_found: Vec<String>| problems_found.join("; ");
-    let lost = said(problems_found::<FaultyRing<DropsMessage, ArrayQueue>>(EndWaiting::Yield));
+    let message = |problems_found: Vec<String>| problems_found.join("; ");
+    let lost = message(problems_found::<FaultyRing<DropsMessage, ArrayQueue>>(EndWaiting::Yield));
     assert!(lost.contains("events passed over") && lost.contains("taken of 2000 pushed"), "{lost}");
-    let doubled = said(problems_found::<FaultyRing<DuplicatesMessage, ArrayQueue>>(EndWaiting::Yield));
+    let doubled = message(problems_found::<FaultyRing<DuplicatesMessage, ArrayQueue>>(EndWaiting::Yield));
     assert!(doubled.contains("doubled or behind"), "{doubled}");
-    let disordered = said(problems_found::<FaultyRing<ReordersMessages, ArrayQueue>>(EndWaiting::Yield));
+    let disordered = message(problems_found::<FaultyRing<ReordersMessages, ArrayQueue>>(EndWaiting::Yield));
     assert!(disordered.contains("behind a later one"), "{disordered}");
-    let torn = said(problems_found::<FaultyRing<TearsMessage, ArrayQueue>>(EndWaiting::Yield));
+    let torn = message(problems_found::<FaultyRing<TearsMessage, ArrayQueue>>(EndWaiting::Yield));
     assert!(torn.contains("damaged"), "{torn}");
 }
 

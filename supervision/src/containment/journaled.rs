@@ -53,8 +53,8 @@ impl Containment<'_> {
             // It had reported that it was done.
             Running if was_killed && is_done => return false,
             Running if was_killed => {
-                let how = observed.exit_text(process);
-                Killed(self.record_death(place, role, how, observed, now))
+                let ending = observed.exit_text(process);
+                Killed(self.record_death(place, role, ending, observed, now))
             }
             // It has reported an error: the supervisor handles that.
             Running if is_failed || ended == Some(false) => Down,

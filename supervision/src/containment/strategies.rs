@@ -149,13 +149,13 @@ impl Containment<'_> {
             let forgery = observed.strategies[strategy.as_usize()].forged_header.clone();
             let in_order = observed.exited_normally(process) == Some(true);
             if !in_order || forgery.is_some() {
-                let mut how = forgery.clone().unwrap_or_default();
+                let mut ending = forgery.clone().unwrap_or_default();
                 if !in_order {
-                    let said = format!("exited abnormally: {}", observed.exit_text(process));
-                    how = forgery.iter().fold(said, |said, forgery| format!("{said}; {forgery}"));
+                    let message = format!("exited abnormally: {}", observed.exit_text(process));
+                    ending = forgery.iter().fold(message, |message, forgery| format!("{message}; {forgery}"));
                 }
                 let pid = observed.processes[process].pid;
-                let incident = self.record_incident(place, pid, how, observed, now);
+                let incident = self.record_incident(place, pid, ending, observed, now);
                 self.incidents[incident].quarantined = forgery.map(|_| ProtocolViolation::ForgedHeader);
                 self.processes[place].stage = SupervisionStage::Down;
             }
@@ -303,8 +303,8 @@ impl Containment<'_> {
             return Some(trouble(format!("cannot be started: {error}"), None));
         }
         let ended = if case.is_thread { self.thread_end(case, observed) } else { early_exit(case, observed) };
-        if let Some(how) = ended {
-            return Some(trouble(how, quarantined));
+        if let Some(ending) = ended {
+            return Some(trouble(ending, quarantined));
         }
         if let Some(why) = quarantined {
             let detected = Some(repair.quarantined_ticks);
@@ -539,18 +539,18 @@ pub(super) fn early_exit(case: &SupervisedProcess, observed: &Observations) -> O
     if exit.is_success && thread.state() == ThreadState::Done {
         return None;
     }
-    let how = match exit.is_success {
+    let ending = match exit.is_success {
         true => format!("{} before it had finished", exit.text),
         false => exit.text.clone(),
     };
-    Some(with_own_message(&how, &thread.error))
+    Some(with_own_message(&ending, &thread.error))
 }
 
 const MAX_MESSAGE_CHARS: usize = 120;
 
 /// Returns how a process exited according to the kernel, followed by the strategy's own message. It
 /// is quoted, and without characters that could be mistaken for something else.
-pub fn with_own_message(how: &str, words: &str) -> String {
+pub fn with_own_message(ending: &str, words: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() || c == ' ' || "µ·–…’“”≥≤×".contains(c);
     let words: String = words
         .trim()
@@ -558,7 +558,7 @@ pub fn with_own_message(how: &str, words: &str) -> String {
         .take(MAX_MESSAGE_CHARS)
         .map(|c| if plain(c) && c != '"' { c } else { '?' })
         .collect();
-    if words.is_empty() { how.to_owned() } else { format!("{how}; it says itself: \"{words}\"") }
+    if words.is_empty() { ending.to_owned() } else { format!("{ending}; it says itself: \"{words}\"") }
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ fn bars(share: &TailShare) -> Markup {
     let stages = share.stages.iter().map(|(stage, causes)| (stage.as_str(), causes));
     let rows: Vec<(&str, &NanosByCause)> = std::iter::once(all).chain(stages).collect();
     let part = |ns: u64| ns as f64 / whole.max(1) as f64 * 100.0;
-    let said: Vec<String> = pieces(&share.causes_ns)
+    let message: Vec<String> = pieces(&share.causes_ns)
         .map(|(_, cause, ns)| format!("{} {}", cause.name(), percent(Some(part(ns) / 100.0))))
         .collect();
     html! {
@@ -62,7 +62,7 @@ fn bars(share: &TailShare) -> Markup {
                 "the slowest " (share.fraction) ": " (counted(share.orders, "order")) ", rt_venue "
                 (duration(whole / share.orders.max(1))) " on average"
             }
-            div class="bars" role="img" aria-label={ "Why the slowest " (share.fraction) " were slow: " (said.join(", ")) "." } {
+            div class="bars" role="img" aria-label={ "Why the slowest " (share.fraction) " were slow: " (message.join(", ")) "." } {
                 @for (name, causes) in &rows {
                     span { (name) }
                     div class="stack" {

@@ -142,7 +142,7 @@ pub(super) fn inspect(
 
 fn report_of(record: &Record) -> u8 {
     match record.point {
-        Point::GatewayDone => Report::parse_detail(record.detail).0,
+        Point::GatewayDone => Report::parse_stamp_detail(record.detail).0,
         Point::OrchRecvCompletion
         | Point::OrchReturn
         | Point::StrategyRecv

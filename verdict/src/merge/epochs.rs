@@ -14,7 +14,7 @@ pub struct Epochs {
 
 impl Epochs {
     /// Returns the epochs of a run; `None` if its strategies were all offered orders at all times.
-    pub(super) fn of(record: &RunRecord) -> Option<Self> {
+    pub(super) fn from_record(record: &RunRecord) -> Option<Self> {
         let trading = record.plan.trading();
         (trading.crossover_ns > 0).then(|| Self {
             start_ticks: record.clock.start_ticks,

@@ -136,7 +136,7 @@ impl<'a> Join<'a> {
             Ok(partition) => partition,
             Err(why) => {
                 if point == Point::GatewayDone {
-                    self.accounts.on_unexpected_report(id, Report::parse_detail(detail).0, value);
+                    self.accounts.on_unexpected_report(id, Report::parse_stamp_detail(detail).0, value);
                 }
                 return self.on_missing_row(record, &why);
             }
@@ -157,7 +157,7 @@ impl<'a> Join<'a> {
         };
         // Only the detail of t5 holds more than the number.
         let (number, is_last) =
-            if point == Point::GatewayDone { Report::parse_detail(detail) } else { (detail, true) };
+            if point == Point::GatewayDone { Report::parse_stamp_detail(detail) } else { (detail, true) };
         if number > 0 && REPORT_POINTS & bit(point) != 0 {
             let report = self.further_reports.report_mut(id, number);
             if !report.try_stamp(point, value) {

@@ -291,7 +291,7 @@ pub fn merge<L: LogStore + ?Sized>(
         has_exchange: plan.trading().books().next().is_some(),
         touches_written: touches.count(),
         warm_up_end: warm_up_end(record),
-        epochs: Epochs::of(record),
+        epochs: Epochs::from_record(record),
         disturbing: disturbing(&record.plan),
         touches,
         table,

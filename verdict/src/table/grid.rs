@@ -121,6 +121,18 @@ impl Grid {
         text
     }
 
+    /// Returns the table with only those columns that fit the terminal's width together.
+    #[must_use]
+    pub fn first_part(mut self) -> Self {
+        let all: Vec<usize> = (0..self.head.len()).collect();
+        if self.width(&all, 0) > width() {
+            let count = self.split()[0].len();
+            self.head.truncate(count);
+            self.rows.iter_mut().for_each(|row| row.cells.truncate(count));
+        }
+        self
+    }
+
     /// Formats the table as Markdown; highlights are bold.
     pub fn markdown(&self) -> String {
         let heads: Vec<String> = self.head.iter().map(|head| escaped(head)).collect();

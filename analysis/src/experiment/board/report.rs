@@ -5,10 +5,10 @@ use super::seed_tables::{self, Labelled};
 use super::time_plot;
 use super::{BoardCase, BoardReader, BoardSkew, BoardUsage, Boards, KIND};
 use crate::experiment::time_unit::TimeUnit;
-use crate::experiment::{ALL, ExperimentReport, PAGE, ReportSection, TERMINAL, machine_facts};
+use crate::experiment::{ALL, BriefReport, ExperimentReport, PAGE, ReportSection, TERMINAL, machine_facts};
 use maud::{Markup, html};
 use record::cpu_list;
-use record::numbers::{count, counted, duration, percent, plain, plural, short};
+use record::numbers::{count, counted, duration, duration_or_dash, percent, plain, plural, short};
 use verdict::chart::percentile_plot::{self, PercentileLine};
 use verdict::summary::Distribution;
 use verdict::table::{Column, Grid, GridRow};
@@ -32,20 +32,19 @@ pub fn report(boards: &Boards) -> ExperimentReport {
         ReportSection::new("rows", "All cases").tables(ALL, rows.into_iter().chain(skew_table(&cases)));
     let interrupted = if boards.interrupted { ", interrupted" } else { "" };
     ExperimentReport {
-        terminal_notes: None,
         name: "board",
         heading: format!("board, {} on {}", boards.started, boards.machine.cpu_model),
         title: KIND.title.into(),
         subject: format!("{}, on {}", counted(boards.cases.len() as u64, "case"), boards.machine.cpu_model),
         origin: format!("started {}, bulkhead {}{interrupted}", boards.started, boards.version),
         answer: answer(boards),
-        brief: None,
+        brief: BriefReport { answer: brief_answer(boards, &cases), table: Some(brief_table(&cases)) },
         fitness: boards.fitness(),
         counts: counts(boards),
-        conditions: String::new(),
         facts: machine_facts(&boards.machine),
         notes: boards.notes.clone(),
         sections: cases.iter().enumerate().map(section).chain([rows]).collect(),
+        ..ExperimentReport::default()
     }
 }
 
@@ -82,6 +81,36 @@ fn answer(boards: &Boards) -> String {
         }
         None => checked,
     }
+}
+
+/// Returns the answer with the first problem or figure at its limit, and the number of the others.
+fn brief_answer(boards: &Boards, cases: &[Labelled<'_>]) -> String {
+    let problem = |(case, label): &Labelled<'_>| {
+        let problems = case.problems.iter().map(|problem| format!("NOT SOUND: {label}: {problem}"));
+        let warnings = boards.warn.check(case).into_iter();
+        let warnings = warnings.map(|warning| format!("WARNING: {label}: {}", warning.describe()));
+        problems.chain(warnings).collect::<Vec<_>>()
+    };
+    let found: Vec<String> = cases.iter().flat_map(problem).collect();
+    let Some((first, others)) = found.split_first() else { return answer(boards) };
+    let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
+    format!("{}. {first}{more}", answer(boards))
+}
+
+/// Returns the table of the first screen: the way of a value to the readers, in every case.
+fn brief_table(cases: &[Labelled<'_>]) -> Grid {
+    let time = |ns: Option<u64>| duration_or_dash(ns);
+    let columns: [Column<'_, Labelled<'_>>; 7] = [
+        ("load", &|(_, label)| label.clone()),
+        ("writes/s", &|(case, _)| short(case.writer.writes_per_s.round() as u64)),
+        ("write p99", &|(case, _)| time(case.writer.write.p99_ns)),
+        ("p50", &|(case, _)| time(case.all.propagation.p50_ns)),
+        ("p99", &|(case, _)| time(case.all.propagation.p99_ns)),
+        ("missed", &|(case, _)| percent(case.missed_share())),
+        ("torn", &|(case, _)| short(case.all.torn)),
+    ];
+    let title = "The call to write; p50 and p99 from the write until a reader has the value";
+    Grid::from_rows("board_brief", title, 1, &columns, cases)
 }
 
 /// The share of versions from which on a headline names what the readers missed.
@@ -334,8 +363,8 @@ mod tests {
         (case.mode, case.readers, case.writer.writes) = ("stress".into(), 2, 1_000);
         // A regression: "1 of 1 cases sound", and nothing else.
         case.all.missed = 1_900;
-        let said = answer(&boards);
-        assert!(said.ends_with("; readers missed 95% of the versions (stress)"), "{said}");
+        let message = answer(&boards);
+        assert!(message.ends_with("; readers missed 95% of the versions (stress)"), "{message}");
         boards.cases[0].all.missed = 3;
         assert!(!answer(&boards).contains("missed"), "{}", answer(&boards));
     }

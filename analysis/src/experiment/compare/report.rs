@@ -16,7 +16,7 @@ use record::fitness::{self, Fitness};
 use verdict::chart::axis;
 use verdict::chart::svg::legend;
 use verdict::summary::Measure;
-use verdict::table::Grid;
+use verdict::table::{Column, Grid};
 
 /// Returns the report of compared runs: of several pairs of settings with the total times alone.
 pub fn report(all: &Comparisons) -> ExperimentReport {
@@ -31,7 +31,7 @@ pub fn report(all: &Comparisons) -> ExperimentReport {
         heading: "Comparison".into(),
         title: "Compare".into(),
         answer: answer(all),
-        brief: single.then(BriefReport::default),
+        brief: BriefReport { table: (!single).then(|| verdicts(all)), ..BriefReport::default() },
         fitness: fitness_of(all),
         notes: all.notes.clone(),
         sections: vec![ReportSection::new("compare", "B against A").charts(chart(all)).tables(ALL, tables)],
@@ -82,6 +82,25 @@ fn answer(all: &Comparisons) -> String {
             format!("B against A at p50 in {} settings: {}", several.len(), counts.join(", "))
         }
     }
+}
+
+/// Returns the table of the first screen of several comparisons: the endpoint of each.
+fn verdicts(all: &Comparisons) -> Grid {
+    let ratio = |percentile: Percentile| {
+        move |one: &Comparison| {
+            let line = line_of(&one.lines, one.endpoint.measure(), percentile);
+            line.map_or_else(|| "–".into(), format_ratio)
+        }
+    };
+    let [p50, p99] = [Percentile::P50, Percentile::P99].map(ratio);
+    let measure = all.comparisons.first().map_or("", |one| one.endpoint.measure.as_str());
+    let columns: [Column<'_, Comparison>; 4] = [
+        ("B", &|one| one.b.clone()),
+        ("pairs", &|one| one.pairs.to_string()),
+        ("p50 ×", &p50),
+        ("p99 ×", &p99),
+    ];
+    Grid::from_rows("compare_brief", format!("{measure}, B/A"), 1, &columns, &all.comparisons)
 }
 
 /// The result of one comparison: `B (process) against A (thread), rt_venue_from_due: p50 slower:

@@ -54,7 +54,7 @@ pub fn report(all: &Containments, folder: &Path, record: &ExperimentRuns) -> Exp
         heading: "What isolation buys: containment".into(),
         subject: format!("{} tried, on {}", counted(tried as u64, "fault"), all.machine),
         answer: answer(all),
-        brief: Some(BriefReport { answer: brief::sentence(all), table: Some(first_table(all)) }),
+        brief: BriefReport { answer: brief::sentence(all), table: Some(first_table(all)) },
         conditions: all.conditions.clone(),
         notes: all.notes.clone(),
         sections,

@@ -53,7 +53,7 @@ pub fn report(sweep: &ExperimentRuns, isolation_costs: &IsolationCosts) -> Exper
     ExperimentReport {
         name: "bill",
         answer: answer(isolation_costs),
-        brief: Some(brief(isolation_costs)),
+        brief: brief(isolation_costs),
         notes: isolation_costs.notes.clone(),
         // What was not measured; the rest is in the files.
         terminal_notes: Some(

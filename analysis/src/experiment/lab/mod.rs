@@ -1,21 +1,20 @@
 //! `lab`: the cost of each queue with each way of waiting, run by run.
 
 mod against;
+mod cell;
 mod charts;
 mod figures;
 mod fitness;
 mod report;
+mod run;
 mod seed;
 mod tables;
 
+pub use cell::LabCell;
 pub use report::report;
+pub use run::{LabLatency, LabRun, SideCost, histogram, percentile};
 
-use super::{Answer, Axis, Experiment, Figures, KindEntry, RowKind, Setting, sweep};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
-use protocol::plan::{Isolation, Technique};
+use super::{Answer, Axis, Experiment, KindEntry, RowKind, Setting, sweep};
 use record::document::answer_json;
 use record::fitness::Fitness;
 use record::machine::Machine;
@@ -58,21 +57,6 @@ pub const AXES: [Axis; 7] = [
     Axis::Producer,
     Axis::Consumer,
     Axis::Wait,
-];
-
-/// The settings of a row: what distinguishes the cells of a lab.
-const SETTINGS: [&str; 11] = [
-    "technique",
-    "isolation",
-    "producers",
-    "consumers",
-    "producer",
-    "consumer",
-    "wait",
-    "events",
-    "runs",
-    "slots",
-    "capacity",
 ];
 
 named_enum! {
@@ -162,219 +146,12 @@ pub struct SleepSample {
     pub samples: u32,
 }
 
-/// One combination of settings of the queue benchmark, and its runs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LabCell {
-    /// The technique that carries the events.
-    pub technique: Technique,
-    /// The isolation level between the ends.
-    pub isolation: Isolation,
-    /// Number of producers.
-    pub producers: u16,
-    /// Number of consumers; each gets every event.
-    pub consumers: u16,
-    /// Whether the producers are fast or slow.
-    pub producer: Speed,
-    /// Whether the consumers are fast or slow.
-    pub consumer: Speed,
-    /// Wait strategy of both ends.
-    pub wait: Wait,
-    /// Events of a run of this cell; `None`: as many as the lab's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub events: Option<u64>,
-    /// Runs of this cell; `None`: as many as the lab's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runs: Option<u32>,
-    /// Slots of this cell's queue; `None`: as many as the lab's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slots: Option<u32>,
-    /// Events that the queue holds at most; `None`: no count bounds it, or unknown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub capacity: Option<u64>,
-    /// The runs, by their number.
-    #[serde(default)]
-    pub made: Vec<LabRun>,
-}
-
 /// The output of `--json`: the lab with its runs, and the figures of each measured cell.
 #[derive(Serialize)]
 struct LabDocument<'a> {
     #[serde(flatten)]
     lab: &'a Lab,
     figures: Vec<figures::CellSummary>,
-}
-
-/// One run of the queue benchmark with one combination of settings. Times are nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LabRun {
-    /// Number of the run, from 0.
-    pub number: u32,
-    /// Time from the first event made to the last one taken.
-    pub run_ns: u64,
-    /// Events taken, by all consumers together.
-    pub taken: u64,
-    /// Time from an event made to that event taken; null where nothing was taken.
-    pub latency: Option<LabLatency>,
-    /// The latencies, in nanoseconds: HdrHistogram's V2 format with deflate, in base64; empty
-    /// without any.
-    #[serde(default)]
-    pub histogram: String,
-    /// Resources of all producers together.
-    pub producer: SideCost,
-    /// Resources of all consumers together.
-    pub consumer: SideCost,
-    /// Each producer's share of the first half of what the first consumer took.
-    pub shares: Vec<f64>,
-    /// The longest that each producer waited for room.
-    pub longest_wait_ns: Vec<u64>,
-    /// Runs that were made side by side, this one included, not pinned; 0: it was made alone.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub side_by_side: u32,
-    /// Failed checks, or why the run ended early; empty if all is well.
-    pub problems: Vec<String>,
-}
-
-const fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
-/// Latencies of one run. A percentile with fewer than ten events beyond it is null.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct LabLatency {
-    pub mean_ns: f64,
-    pub p50_ns: Option<u64>,
-    pub p90_ns: Option<u64>,
-    pub p99_ns: Option<u64>,
-    pub p999_ns: Option<u64>,
-    pub max_ns: u64,
-}
-
-/// CPU time and context switches of one end of a queue in a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SideCost {
-    /// CPU time of the side's threads, user and system, while they ran.
-    pub cpu_ns: u64,
-    /// Voluntary context switches.
-    pub voluntary: u64,
-    /// Context switches that the kernel forced on the side's threads.
-    pub involuntary: u64,
-    /// Number of waits: the queue was empty, or full.
-    #[serde(rename = "looks")]
-    pub polls: u64,
-    /// Number of times the side's threads came back from a yield or a sleep.
-    pub wakes: u64,
-}
-
-impl SideCost {
-    /// Returns the sum of two ends' CPU times and context switches.
-    #[must_use]
-    pub const fn plus(self, other: Self) -> Self {
-        Self {
-            cpu_ns: self.cpu_ns.saturating_add(other.cpu_ns),
-            voluntary: self.voluntary.saturating_add(other.voluntary),
-            involuntary: self.involuntary.saturating_add(other.involuntary),
-            polls: self.polls.saturating_add(other.polls),
-            wakes: self.wakes.saturating_add(other.wakes),
-        }
-    }
-}
-
-/// The least number of samples beyond a percentile that is given.
-const MIN_SAMPLES_BEYOND: f64 = 10.0;
-
-/// Creates an empty histogram of latencies, with three significant digits.
-pub fn histogram() -> Histogram<u64> {
-    Histogram::new(3).expect("three digits are allowed")
-}
-
-/// Returns a percentile of a histogram, if at least ten samples are beyond it.
-pub fn percentile(histogram: &Histogram<u64>, share: f64) -> Option<u64> {
-    (histogram.len() as f64 * (1.0 - share) >= MIN_SAMPLES_BEYOND - 1e-6)
-        .then(|| histogram.value_at_quantile(share))
-}
-
-impl LabLatency {
-    /// Summarizes a run's latencies, in nanoseconds; `None` without any.
-    pub fn from_histogram(histogram: &Histogram<u64>) -> Option<Self> {
-        (!histogram.is_empty()).then(|| Self {
-            mean_ns: histogram.mean(),
-            p50_ns: percentile(histogram, 0.5),
-            p90_ns: percentile(histogram, 0.9),
-            p99_ns: percentile(histogram, 0.99),
-            p999_ns: percentile(histogram, 0.999),
-            max_ns: histogram.max(),
-        })
-    }
-}
-
-impl LabRun {
-    /// Adds the latencies, packed.
-    pub fn pack_latencies(&mut self, latencies: &Histogram<u64>) -> Result<(), String> {
-        let mut packed = Vec::new();
-        if !latencies.is_empty() {
-            let packing = V2DeflateSerializer::new().serialize(latencies, &mut packed);
-            packing.map_err(|error| format!("{error:?}"))?;
-        }
-        self.histogram = STANDARD.encode(packed);
-        Ok(())
-    }
-}
-
-impl LabCell {
-    /// Reads the cell of a row, without runs.
-    ///
-    /// # Errors
-    /// A setting that is missing, or that cannot be read.
-    pub fn from_setting(setting: &Setting) -> Result<Self, String> {
-        let cell = Figures::default().with_settings(&setting.settings).record();
-        cell.map_err(|error| format!("{}: {error}", setting.name))
-    }
-
-    /// Returns the cell as the setting of its rows.
-    pub fn setting(&self) -> Setting {
-        Setting::from_texts(self.name(), Figures::from_record(self).take_settings(&SETTINGS), &AXES)
-    }
-
-    /// Returns the latencies of all valid runs of this combination of settings.
-    pub fn latencies(&self) -> Result<Histogram<u64>, String> {
-        let mut all = histogram();
-        for run in self.valid_runs().filter(|run| !run.histogram.is_empty()) {
-            let packed = STANDARD.decode(&run.histogram).map_err(|error| error.to_string())?;
-            let read = Deserializer::new().deserialize(&mut packed.as_slice());
-            let one: Histogram<u64> = read.map_err(|error| format!("{error:?}"))?;
-            all.add(&one).map_err(|error| error.to_string())?;
-        }
-        Ok(all)
-    }
-
-    /// Returns the runs in which every check passed.
-    pub fn valid_runs(&self) -> impl Iterator<Item = &LabRun> + Clone {
-        self.made.iter().filter(|run| run.problems.is_empty())
-    }
-
-    /// Returns the speeds of producer and consumer: `fast→slow`.
-    pub fn speeds(&self) -> String {
-        format!("{}→{}", self.producer, self.consumer)
-    }
-
-    /// Returns queue, speeds and waiting in one line.
-    pub fn name(&self) -> String {
-        let ends = match (self.producers, self.consumers) {
-            (1, 1) => String::new(),
-            (producers, consumers) => format!(" {producers}→{consumers}"),
-        };
-        format!("{} {}{ends} {} {}", self.technique, self.isolation, self.speeds(), self.wait)
-    }
-
-    /// Returns the queue, without the speeds of its ends and the way of waiting.
-    pub fn carrier(&self) -> String {
-        let ends = match (self.producers, self.consumers) {
-            (1, 1) => String::new(),
-            (producers, consumers) => format!(", {producers} to {consumers}"),
-        };
-        format!("{}, {}{ends}", self.technique, self.isolation)
-    }
 }
 
 impl LabPlan {
@@ -463,40 +240,5 @@ impl Lab {
         }
         let capacity = self.plan.capacity;
         if capacity.is_power_of_two() { Ok(()) } else { Err(format!("capacity {capacity}")) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_percentile_needs_ten_samples_beyond_it() {
-        let mut histogram = histogram();
-        (1..=1000).for_each(|value| histogram.record(value).unwrap());
-        let latency = LabLatency::from_histogram(&histogram).unwrap();
-        assert_eq!((latency.p50_ns, latency.p90_ns, latency.p99_ns), (Some(500), Some(900), Some(990)));
-        assert_eq!((latency.p999_ns, latency.max_ns), (None, 1000));
-        assert_eq!(LabLatency::from_histogram(&super::histogram()), None);
-    }
-
-    #[test]
-    fn the_latencies_of_runs_add_up() {
-        let golden = Lab::from_experiment(&crate::fixture("saved/lab.json")).unwrap();
-        let run = |number, problems: &[&str], latencies: &Histogram<u64>| {
-            let problems = problems.iter().map(|text| (*text).to_owned()).collect();
-            let mut run = LabRun { number, problems, ..golden.cells[0].made[0].clone() };
-            run.pack_latencies(latencies).unwrap();
-            run
-        };
-        let (mut one, mut far) = (histogram(), histogram());
-        one.record(700).unwrap();
-        far.record(700_000_000).unwrap();
-        let with = |made| LabCell { made, ..golden.cells[0].clone() }.latencies();
-        let failed = with(vec![run(0, &["lost"], &one), run(1, &[], &one)]);
-        assert_eq!(failed.unwrap().len(), 1, "not those of the one that failed");
-        let both = with(vec![run(0, &[], &far), run(1, &[], &one)]);
-        assert_eq!(both.unwrap().len(), 2, "also far above the first run's values");
-        assert!(with(vec![LabRun { histogram: "AAAA".into(), ..run(0, &[], &far) }]).is_err());
     }
 }

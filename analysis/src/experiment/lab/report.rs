@@ -3,9 +3,11 @@
 use super::against::{CPU, P50, RunFigure, factor, rank_cells, wait_against_busy};
 use super::figures::{CellFigures, Measured, measured};
 use super::seed::{delivery_table, seed_table};
-use super::tables::{against_busy, carrier_table, fairness, full_table};
+use super::tables::{against_busy, brief_table, carrier_table, fairness, full_table};
 use super::{KIND, Lab, LabCell, Wait, charts};
-use crate::experiment::{ALL, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts};
+use crate::experiment::{
+    ALL, BriefReport, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts,
+};
 use crate::grouping::distinct;
 use maud::Markup;
 use protocol::plan::Isolation;
@@ -43,6 +45,10 @@ pub fn report(lab: &Lab) -> ExperimentReport {
         ),
         origin: format!("started {}, bulkhead {}", lab.started, lab.version),
         answer: answer(&measured),
+        brief: BriefReport {
+            table: Some(brief_table(&measured)).filter(|grid| !grid.rows.is_empty()),
+            ..BriefReport::default()
+        },
         fitness: lab.fitness(),
         conditions: condition_line(lab),
         facts: [machine_facts(&lab.machine), vec![("settings".into(), condition_line(lab))]].concat(),
@@ -179,21 +185,21 @@ mod tests {
     #[test]
     fn headline_has_factor_only_if_repeats_agree() {
         let agreed = lab(&BUSY, &BUSY.map(|ns| 10 * ns));
-        let said = answer(&measured(&agreed));
+        let message = answer(&measured(&agreed));
         assert!(
-            said.starts_with("park against busy: CPU ") && said.contains("p50 10.0 × [10.0–10.0]"),
-            "{said}"
+            message.starts_with("park against busy: CPU ") && message.contains("p50 10.0 × [10.0–10.0]"),
+            "{message}"
         );
         // A regression: 754, 1,219 and 32.6 times in three labs, each as a headline.
         let wild = [180_960, 7_824, 292_560, 9_000, 410, 250_000, 6_000, 120_000, 2_000, 300_000];
         let disagreed = lab(&BUSY, &wild);
-        let said = answer(&measured(&disagreed));
-        assert!(said.contains("p50 [") && said.ends_with("] ×"), "bounds only: {said}");
+        let message = answer(&measured(&disagreed));
+        assert!(message.contains("p50 [") && message.ends_with("] ×"), "bounds only: {message}");
         let around = [120, 900, 60, 2_000, 100, 500, 90, 240, 700, 30];
-        let said = answer(&measured(&lab(&BUSY, &around)));
-        assert!(said.contains("p50 cannot tell: "), "{said}");
-        let said = answer(&measured(&lab(&BUSY[..3], &[2_400; 3])));
-        assert!(said.contains("p50 cannot tell: too few repeats: 3 of at least 5 pairs"), "{said}");
+        let message = answer(&measured(&lab(&BUSY, &around)));
+        assert!(message.contains("p50 cannot tell: "), "{message}");
+        let message = answer(&measured(&lab(&BUSY[..3], &[2_400; 3])));
+        assert!(message.contains("p50 cannot tell: too few repeats: 3 of at least 5 pairs"), "{message}");
     }
 
     #[test]

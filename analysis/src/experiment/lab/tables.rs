@@ -2,10 +2,10 @@
 
 use super::against::{CPU, P50, P99, multiple, rank_cells, wait_against_busy};
 use super::figures::{CellFigures, Measured, PAIRS};
-use super::{Lab, LabCell, LabRun, Wait};
+use super::{Lab, LabCell, LabRun, Speed, Wait};
 use crate::experiment::time_unit::TimeUnit;
 use crate::stats::Spread;
-use record::numbers::{count, duration, plain};
+use record::numbers::{count, duration, duration_or_dash, plain};
 use verdict::table::{Column, Grid, GridRow};
 
 /// Returns the number of runs of a cell that were made at the same time; 0: each alone.
@@ -44,6 +44,37 @@ pub fn against_busy(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
         "below 1× is better; the median over the queues; CPU is that of both sides, the work of a slow side included; bounds where the \
          repeats disagree by more than 25 %, cannot tell where they decide nothing, –: fewer than 5 runs",
     ))
+}
+
+/// Returns the table of the first screen: each way of waiting against busy at each pair of speeds,
+/// or without busy waiting the latency and the CPU time of each cell.
+pub fn brief_table(measured: &[Measured<'_>]) -> Grid {
+    let pairs = PAIRS.into_iter().flat_map(|pair| Wait::ALL.iter().map(move |wait| (pair, *wait)));
+    let row = |(pair, wait): ((Speed, Speed), Wait)| {
+        let is_it = |cell: &LabCell| (cell.producer, cell.consumer) == pair;
+        let first = measured.iter().find(|(cell, _)| is_it(cell) && cell.wait == wait)?.0;
+        let [cpu, p50, p99] = [CPU, P50, P99].map(|figure| {
+            (wait != Wait::Busy).then(|| wait_against_busy(measured, wait, &is_it, figure)).flatten()
+        });
+        cpu.as_ref()?;
+        let cells = [cpu, p50, p99].map(|found| found.map_or_else(|| "–".into(), |found| multiple(&found)));
+        Some(GridRow::plain([first.speeds(), wait.to_string()].into_iter().chain(cells).collect()))
+    };
+    let rows: Vec<GridRow> = pairs.filter_map(row).collect();
+    if !rows.is_empty() {
+        let title = "CPU time of both sides and latency, as a multiple of busy waiting";
+        return Grid::new("lab_brief", title, 2, ["speeds", "wait", "CPU", "p50", "p99"], rows);
+    }
+    let columns: [Column<'_, Measured<'_>>; 6] = [
+        ("queue", &|(cell, _)| cell.carrier()),
+        ("speeds", &|(cell, _)| cell.speeds()),
+        ("wait", &|(cell, _)| cell.wait.to_string()),
+        ("p50", &|(_, figures)| duration_or_dash(figures.p50)),
+        ("p99", &|(_, figures)| duration_or_dash(figures.p99)),
+        ("CPU", &|(_, figures)| duration(figures.cpu() as u64)),
+    ];
+    let title = "Latency from push to pop, and CPU time of an event on both sides; medians over the runs";
+    Grid::from_rows("lab_brief", title, 3, &columns, measured)
 }
 
 /// Returns the table of one queue: a row for each pair of speeds and way of waiting.

@@ -10,9 +10,10 @@ pub use card::svg_card;
 
 use super::contain::disturb::Effect;
 use super::{
-    ALL, Answer, BriefReport, Containments, Disturbance, Disturbances, Experiment, ExperimentReport,
-    ExperimentRuns, IsolationCosts, KindEntry, ReportSection, RowKind, machine_facts, sweep,
+    ALL, Answer, Containments, Disturbance, Disturbances, Experiment, ExperimentReport, ExperimentRuns,
+    IsolationCosts, KindEntry, ReportSection, RowKind, machine_facts, sweep,
 };
+use crate::grouping::distinct;
 use crate::experiment::contain::{CONFIDENTIAL_NOTE, Contained, Containment, LevelConfidentiality};
 use crate::stats::{Estimate, Percentile};
 use ::record::document::{Document, answer_json};
@@ -238,8 +239,18 @@ impl Ladder {
         Ok(ladder)
     }
 
+    /// Adds why the latencies of a part may not be quoted. Those next to a fault are not shown.
+    fn add_fitness(&mut self, part: LadderPart, found: &Experiment) {
+        let reasons = (found.kind.entry().fitness)(found).reasons;
+        let reasons = reasons.into_iter().map(|reason| format!("{part}: {reason}"));
+        let reasons = reasons.filter(|_| part != LadderPart::Faults);
+        let all = self.fitness.reasons.drain(..).chain(reasons).collect::<Vec<_>>();
+        self.fitness = Fitness::new(distinct(all));
+    }
+
     /// Adds what one of its experiments says of each level.
     fn add(&mut self, part: LadderPart, found: &Experiment) -> Result<(), String> {
+        self.add_fitness(part, found);
         match part {
             LadderPart::Cost => {
                 let costs = IsolationCosts::from_runs(&ExperimentRuns::new(found))?;
@@ -347,7 +358,6 @@ fn report(ladder: &Ladder) -> ExperimentReport {
         subject: ladder.machine.cpu_model.clone(),
         origin: format!("started {}, bulkhead {}", ladder.started, ladder.version),
         answer: answer(ladder),
-        brief: Some(BriefReport::default()),
         fitness: ladder.fitness.clone(),
         facts: machine_facts(&ladder.machine),
         notes: ladder.shortfalls.clone(),
@@ -487,6 +497,17 @@ mod tests {
             ],
             shortfalls: Vec::new(),
         }
+    }
+
+    #[test]
+    fn unfit_runs_of_shown_latencies_are_reasons_once() {
+        let unfit: Experiment = crate::fixture("saved/max-rate.json");
+        let mut ladder = ladder();
+        ladder.add_fitness(LadderPart::Faults, &unfit);
+        assert!(ladder.fitness.is_fit, "{:?}", ladder.fitness);
+        (0..2).for_each(|_| ladder.add_fitness(LadderPart::Cost, &unfit));
+        let [reason] = &ladder.fitness.reasons[..] else { panic!("{:?}", ladder.fitness) };
+        assert!(reason.starts_with("cost: a search keeps no verdicts"), "{reason}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{CoreEach, MeasuredCell, PredictedCell, Prediction, PredictionErrors};
 use crate::chart::xy_plot::{self, PlotSeries};
 use crate::experiment::{
-    ALL, BriefReport, Experiment, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts,
+    ALL, Experiment, ExperimentReport, FILES, PAGE, ReportSection, TERMINAL, machine_facts,
 };
 use crate::stats::Spread;
 use maud::Markup;
@@ -30,7 +30,6 @@ pub(super) fn report(experiment: &Experiment, found: &Prediction) -> ExperimentR
         subject,
         origin: format!("started {}, bulkhead {}", experiment.started, experiment.version),
         answer: answer(found),
-        brief: Some(BriefReport::default()),
         fitness: found.fitness(experiment),
         facts: machine_facts(&experiment.machine),
         notes: notes(experiment, found),

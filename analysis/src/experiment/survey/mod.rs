@@ -1,10 +1,12 @@
 //! `survey`: what one machine showed in every experiment.
 
+mod brief;
 mod card;
 mod index;
 mod picture;
 mod report;
 
+pub use brief::issue_line;
 pub use card::{svg_card, text_card};
 pub use index::{SurveyIndex, survey_index};
 pub(super) use picture::STYLE as CARD_STYLE;

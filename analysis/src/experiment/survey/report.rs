@@ -1,5 +1,6 @@
 //! The report of a survey: its card, and the table of its parts with their commands.
 
+use super::brief::brief;
 use super::card::{answer, drawing, headline, machine_name, rows};
 use super::picture::STYLE;
 use super::{KIND, PartRecord, Survey, SurveyPart};
@@ -19,6 +20,7 @@ pub fn report(survey: &Survey) -> ExperimentReport {
         subject: machine_name(survey),
         origin: format!("started {}, bulkhead {}", survey.started, survey.version),
         answer: answer(survey, SurveyPart::Bill),
+        brief: brief(survey),
         fitness: survey.fitness.clone(),
         facts: machine_facts(&survey.machine),
         sections: vec![

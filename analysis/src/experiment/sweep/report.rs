@@ -8,12 +8,12 @@ use super::tables;
 use crate::experiment::AxisRecord;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::experiment::time_unit::TimeUnit;
-use crate::experiment::{ALL, ExperimentReport, PAGE, ReportSection, machine_facts};
+use crate::experiment::{ALL, BriefReport, ExperimentReport, PAGE, ReportSection, machine_facts};
 use crate::stats::{Percentile, RunOutline, Spread, placement};
-use record::numbers::{counted, duration, percent, plain};
+use record::numbers::{counted, duration, duration_or_dash, percent, plain};
 use record::units::{Count, Nanos};
 use verdict::summary::Measure;
-use verdict::table::Grid;
+use verdict::table::{Column, Grid};
 
 /// Returns the report of a sweep, also of an incomplete one.
 pub fn report(sweep: &ExperimentRuns) -> ExperimentReport {
@@ -24,10 +24,36 @@ pub fn report(sweep: &ExperimentRuns) -> ExperimentReport {
     ExperimentReport {
         name: "sweep",
         answer: answer(sweep),
+        brief: BriefReport { table: brief_table(sweep), ..BriefReport::default() },
         notes: notes(sweep),
         sections: [point_sections(sweep), vec![tables]].concat(),
         ..report_frame(sweep)
     }
+}
+
+/// A sweep with more points has the table of p50 on its first screen, which is denser.
+const MAX_POINTS_LISTED: usize = 10;
+
+/// Returns the table of the first screen: a row for each point; `None` for too many points.
+fn brief_table(sweep: &ExperimentRuns) -> Option<Grid> {
+    let time = |point: &Point, percentile| {
+        let spread = point.spread(|run| engine_latency(run, percentile));
+        duration_or_dash(spread.map(|spread| spread.median as u64))
+    };
+    let cpu = |point: &Point| {
+        let spread = point.spread(RunOutline::cpu_s_per_million);
+        spread.map_or_else(|| "–".into(), |spread| format!("{} µs", plain(spread.median)))
+    };
+    let columns: [Column<'_, Point>; 5] = [
+        ("point", &|point| point.name_without(&sweep.axes, None)),
+        ("runs", &|point| point.usable_runs().count().to_string()),
+        ("p50", &|point| time(point, Percentile::P50)),
+        ("p99", &|point| time(point, Percentile::P99)),
+        ("CPU/order", &cpu),
+    ];
+    let title = "rt_venue, an order's round trip without the venue; medians over the runs";
+    (sweep.points.len() <= MAX_POINTS_LISTED)
+        .then(|| Grid::from_rows("sweep_brief", title, 1, &columns, &sweep.points))
 }
 
 /// Returns an experiment's report without results: headings, fitness, machine and conditions.

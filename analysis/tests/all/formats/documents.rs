@@ -61,9 +61,9 @@ fn refuses_others<D: Document + Debug + PartialEq>(json: &[u8]) {
         let other = format!("{}/{version}", D::NAME);
         let error = error::<D>(&with(&other));
         assert!(error.fault == DocumentFault::Version, "{error:?}");
-        let said = error.to_string();
+        let message = error.to_string();
         for word in [other.as_str(), D::schema().as_str(), "use the launcher that wrote it"] {
-            assert!(said.contains(word), "{said}");
+            assert!(message.contains(word), "{message}");
         }
     }
     // The content of another version need not parse.
@@ -110,9 +110,9 @@ fn refuses_what_is_no_file<D: Document + Debug>() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(D::FILE);
     let absent = D::read(folder.path()).unwrap_err();
-    let said = absent.to_string();
-    assert!(absent.fault == DocumentFault::Absent, "{said}");
-    assert!(said.contains(D::FILE) && said.contains(D::ABSENT), "{said}");
+    let message = absent.to_string();
+    assert!(absent.fault == DocumentFault::Absent, "{message}");
+    assert!(message.contains(D::FILE) && message.contains(D::ABSENT), "{message}");
     fs::create_dir(&path).unwrap();
     assert_eq!(D::read(folder.path()).unwrap_err().fault, DocumentFault::NotAFile);
     fs::remove_dir(&path).unwrap();
@@ -172,8 +172,8 @@ fn lab_tables_fit_terminal_and_match_document() {
         cell.technique = protocol::plan::Technique::from_name("crossbeam-array-queue").unwrap();
         (cell.producers, cell.consumers) = (64, 64);
     }
-    let said = [&wide, &lab()].map(|lab| analysis::experiment::lab::report(lab).terminal(false)).concat();
-    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    let message = [&wide, &lab()].map(|lab| analysis::experiment::lab::report(lab).terminal(false)).concat();
+    assert!(message.lines().all(|line| line.chars().count() <= 80), "{message}");
     // Times of valid runs only; CPU of 10,000 events; context switches of both ends per thousand,
     // and wake-ups per event.
     let units = "in nanoseconds; run in microseconds";
@@ -187,7 +187,7 @@ fn lab_tables_fit_terminal_and_match_document() {
         " 240 ",
         "2,000 ns",
     ] {
-        assert!(said.contains(word), "{word}: {said}");
+        assert!(message.contains(word), "{word}: {message}");
     }
     assert_eq!(wide.progress(), (2, 4), "the runs that failed are to be made again");
 }
@@ -196,16 +196,16 @@ fn lab_tables_fit_terminal_and_match_document() {
 fn board_tables_and_page_match_document() {
     let experiment = saved_experiment("board");
     let boards = Boards::from_experiment(&experiment).unwrap();
-    let said = analysis::experiment::board::report(&boards).terminal(false);
+    let message = analysis::experiment::board::report(&boards).terminal(false);
     for word in [
         "poisson:10000",
         "NOT SOUND: a problem",
         "WARNING: poisson:10000: write-p99 is 60 ns, limit 50 ns",
         "33,001",
     ] {
-        assert!(said.contains(word), "{word}: {said}");
+        assert!(message.contains(word), "{word}: {message}");
     }
-    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    assert!(message.lines().all(|line| line.chars().count() <= 80), "{message}");
     let folder = tempfile::tempdir().unwrap();
     experiment.save(folder.path()).unwrap();
     let page = analysis::html::render(folder.path()).unwrap();

@@ -49,8 +49,10 @@ fn sentences(margin: Margin, kept: f64) -> Vec<String> {
 fn book_states_the_rules_of_the_code() {
     let page = page("measuring.md");
     let is_said = |sentence: &String| page.contains(sentence.as_str());
-    let absent: Vec<String> =
-        sentences(Margin::default(), CORE_RTT_TOLERANCE).into_iter().filter(|said| !is_said(said)).collect();
+    let absent: Vec<String> = sentences(Margin::default(), CORE_RTT_TOLERANCE)
+        .into_iter()
+        .filter(|message| !is_said(message))
+        .collect();
     assert!(absent.is_empty(), "measuring.md does not say: {absent:#?}");
     let least = (MIN_KEPT_SHARE * 20.0) as usize;
     assert!(kept_pairs_decide(least, 20) && !kept_pairs_decide(least - 1, 20));
@@ -65,10 +67,10 @@ fn book_states_the_rules_of_the_code() {
 fn book_states_the_margin_and_the_repeats_of_a_bill() {
     let page = page("compare.md");
     let Margin { ns, share } = Margin::default();
-    for said in [
+    for expected in [
         format!("The margin is the larger of {ns} ns and {} of A's median.", percent(share)),
         format!("It has {} repeats", isolation_cost::REPEATS),
     ] {
-        assert!(page.contains(&said), "compare.md does not say: {said}");
+        assert!(page.contains(&expected), "compare.md does not say: {expected}");
     }
 }

@@ -48,3 +48,16 @@ fn every_kind_names_its_folder_and_command() {
         assert_ne!(text(kind.name()), unknown, "{kind}: missing in record::experiment");
     }
 }
+
+/// The folder and the next commands need three more lines.
+#[test]
+fn first_screen_of_every_kind_fits_the_terminal() {
+    for name in ["sweep", "max-rate", "bill", "compare", "contain", "lab", "board", "survey", "predict"] {
+        let folder = tempfile::tempdir().unwrap();
+        let screen = saved_experiment(name).answer(folder.path()).unwrap().report.first_screen(false);
+        assert!(screen.lines().count() <= 21, "{name}:\n{screen}");
+        let wide = screen.lines().find(|line| line.chars().count() > 80);
+        assert_eq!(wide, None, "{name}:\n{screen}");
+        assert!(screen.contains("───") && screen.contains("fit for latency claims"), "{name}:\n{screen}");
+    }
+}

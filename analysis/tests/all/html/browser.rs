@@ -11,7 +11,7 @@ use std::process::Command;
 /// What the browser loaded and logged for a page.
 pub struct RenderedPage {
     pub dom: String,
-    pub said: String,
+    pub printed: String,
     pub network: String,
     pub picture: Vec<u8>,
 }
@@ -54,15 +54,15 @@ pub fn open(file: &Path, dark: bool) -> Option<RenderedPage> {
         assert!(output.status.success(), "{}", text(&output.stderr));
         (text(&output.stdout), text(&output.stderr))
     };
-    let (dom, mut said) = start(&["--dump-dom".into(), format!("--log-net-log={}", log.display())]);
-    said += &start(&[format!("--screenshot={}", picture.display())]).1;
+    let (dom, mut printed) = start(&["--dump-dom".into(), format!("--log-net-log={}", log.display())]);
+    printed += &start(&[format!("--screenshot={}", picture.display())]).1;
     let network = std::fs::read_to_string(log).unwrap();
-    Some(RenderedPage { dom, said, network, picture: std::fs::read(picture).unwrap() })
+    Some(RenderedPage { dom, printed, network, picture: std::fs::read(picture).unwrap() })
 }
 
 /// Checks that console and network log are empty.
 pub fn check_quiet(rendered: &RenderedPage) {
-    let complaints: Vec<&str> = rendered.said.lines().filter(|line| line.contains("CONSOLE")).collect();
+    let complaints: Vec<&str> = rendered.printed.lines().filter(|line| line.contains("CONSOLE")).collect();
     assert!(complaints.is_empty(), "{complaints:?}");
     // Every request is in the log with its initiator, one per line; the browser's own have no
     // origin.
@@ -153,9 +153,9 @@ fn changed_script_is_refused_by_the_policy() {
     std::fs::write(&file, page(&folder).replace("\"use strict\";\n", "\"use strict\"; \n")).unwrap();
     let Some(rendered) = open(&file, false) else { return };
     assert!(
-        !rendered.dom.contains("<canvas") && rendered.said.contains("Content Security Policy"),
+        !rendered.dom.contains("<canvas") && rendered.printed.contains("Content Security Policy"),
         "{}",
-        rendered.said
+        rendered.printed
     );
     assert!(std::panic::catch_unwind(|| check_quiet(&rendered)).is_err());
 }
@@ -171,5 +171,5 @@ fn network_requests_are_detected() {
     .unwrap();
     let Some(rendered) = open(&file, false) else { return };
     assert!(std::panic::catch_unwind(|| check_quiet(&rendered)).is_err());
-    assert!(rendered.said.contains("CONSOLE") && rendered.network.contains("127.0.0.1:9/x.png"));
+    assert!(rendered.printed.contains("CONSOLE") && rendered.network.contains("127.0.0.1:9/x.png"));
 }

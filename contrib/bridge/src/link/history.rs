@@ -38,7 +38,7 @@ impl SessionHistory {
 
     /// Returns how many messages were taken in the session `of`; `None` if unknown.
     pub(super) fn answer(&self, of: u64, broken: Option<Broken>) -> Option<u64> {
-        if broken == Some(Broken::ForgetsWhatItTook) {
+        if broken == Some(Broken::LosesReceiveHistory) {
             return Some(0);
         }
         match of {

@@ -47,19 +47,19 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Broken {
     /// Takes a repeated message again.
-    TakesDoubles,
+    AcceptsDuplicates,
     /// Continues after a missing message.
-    PassesOverGaps,
+    AcceptsGaps,
     /// Ignores the peer's count of sent messages.
-    IgnoresCounts,
+    IgnoresSentCounts,
     /// Accepts frames of ended sessions.
-    HearsTheFenced,
+    AcceptsFencedFrames,
     /// Reports all unconfirmed messages as lost, without asking.
-    GuessesFates,
+    ReportsUnconfirmedAsLost,
     /// The peer claims that it took nothing in earlier sessions.
-    ForgetsWhatItTook,
+    LosesReceiveHistory,
     /// Reports no outcome of unconfirmed messages.
-    ForgetsWhatItSent,
+    DropsOutcomes,
 }
 
 /// The timing of a link: heartbeats, timeout and retries.
@@ -84,7 +84,7 @@ impl Default for Timing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CloseReason {
     /// No frame came for [`Timing::silence_ns`].
-    #[error("nothing was heard for too long")]
+    #[error("no frame was received for too long")]
     Silence,
     /// A message is missing.
     #[error("message {0} of the session is missing")]
@@ -96,7 +96,7 @@ pub enum CloseReason {
     #[error("protocol violation by the peer")]
     ProtocolViolation,
     /// This host has ended the session.
-    #[error("this side has hung up")]
+    #[error("this side has ended the session")]
     HungUp,
 }
 

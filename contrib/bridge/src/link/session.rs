@@ -59,7 +59,7 @@ impl Link {
         // This side's last frame may have been lost.
         let is_late = self.state == LinkState::Over && is_of_this && frame.kind == FrameKind::End;
         self.repeats_end |= is_late && !frame.control().received_end;
-        if !is_open || !(is_of_this || self.broken == Some(Broken::HearsTheFenced)) {
+        if !is_open || !(is_of_this || self.broken == Some(Broken::AcceptsFencedFrames)) {
             self.counts.stale += 1;
             return;
         }
@@ -74,14 +74,14 @@ impl Link {
         }
         self.heard_ns = now;
         self.on_clock(frame, now);
-        if !self.outbox.try_confirm(frame.taken) && self.broken != Some(Broken::HearsTheFenced) {
+        if !self.outbox.try_confirm(frame.taken) && self.broken != Some(Broken::AcceptsFencedFrames) {
             self.count_violation();
             return;
         }
         let next = self.taken.saturating_add(1);
         match frame.kind {
             FrameKind::Data => self.on_data(frame, next, now),
-            _ if frame.sequence > self.taken && self.broken != Some(Broken::IgnoresCounts) => {
+            _ if frame.sequence > self.taken && self.broken != Some(Broken::IgnoresSentCounts) => {
                 self.close_session(CloseReason::Gap(next));
             }
             FrameKind::End => self.on_end(),
@@ -92,11 +92,11 @@ impl Link {
     fn on_data(&mut self, frame: &Frame, next: u64, now: u64) {
         if frame.sequence < next {
             self.counts.doubled += 1;
-            if self.broken != Some(Broken::TakesDoubles) {
+            if self.broken != Some(Broken::AcceptsDuplicates) {
                 return;
             }
         }
-        if frame.sequence > next && self.broken != Some(Broken::PassesOverGaps) {
+        if frame.sequence > next && self.broken != Some(Broken::AcceptsGaps) {
             self.close_session(CloseReason::Gap(next));
             return;
         }
@@ -156,11 +156,11 @@ impl Link {
         let session = self.session;
         self.events.push_back(Event::Down { session, why });
         let (in_flight, not_transmitted) = self.outbox.drain();
-        if self.broken == Some(Broken::ForgetsWhatItSent) {
+        if self.broken == Some(Broken::DropsOutcomes) {
             return;
         }
         self.report_outcomes(session, &not_transmitted, |_| DeliveryOutcome::Lost);
-        if self.broken == Some(Broken::GuessesFates) {
+        if self.broken == Some(Broken::ReportsUnconfirmedAsLost) {
             self.report_outcomes(session, &in_flight, |_| DeliveryOutcome::Lost);
         } else if !in_flight.is_empty() {
             (self.ask, self.unsettled) = (session, in_flight);

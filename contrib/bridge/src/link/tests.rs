@@ -305,13 +305,13 @@ fn storm_causes_every_kind_of_event() {
 fn broken_links_are_detected() {
     let network = STORM;
     for broken in [
-        Broken::TakesDoubles,
-        Broken::PassesOverGaps,
-        Broken::IgnoresCounts,
-        Broken::HearsTheFenced,
-        Broken::GuessesFates,
-        Broken::ForgetsWhatItTook,
-        Broken::ForgetsWhatItSent,
+        Broken::AcceptsDuplicates,
+        Broken::AcceptsGaps,
+        Broken::IgnoresSentCounts,
+        Broken::AcceptsFencedFrames,
+        Broken::ReportsUnconfirmedAsLost,
+        Broken::LosesReceiveHistory,
+        Broken::DropsOutcomes,
     ] {
         let found = (0..400).find_map(|seed| run(seed, &network, 2_000, Some(broken)).judge().err());
         assert!(found.is_some(), "{broken:?}");

@@ -196,8 +196,8 @@ fn documents(words: &str, names: [&str; 4]) -> [String; 4] {
     for (name, text) in names.iter().zip(&texts).filter(|(name, _)| !name.ends_with("csv")) {
         assert!(text.contains("quoter") && text.contains("shallow"), "{name}: {text}");
     }
-    let said = text(&output.stdout).replace(char::is_whitespace, " ");
-    assert!(said.contains("strategy quoter,") && said.contains("venue shallow,"), "{said}");
+    let message = text(&output.stdout).replace(char::is_whitespace, " ");
+    assert!(message.contains("strategy quoter,") && message.contains("venue shallow,"), "{message}");
     texts
 }
 

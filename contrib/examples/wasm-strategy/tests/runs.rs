@@ -123,9 +123,9 @@ fn user_module_is_read_from_its_file() {
         ("(module (import \"bulkhead\" \"bh_send\" (func (param i32))))", "incompatible import type"),
     ] {
         let refused = with(module);
-        let said = text(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(2), "{module}: {said}");
-        assert!(said.contains("WASM_MODULE=") && said.contains(why), "{module}: {said}");
+        let message = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{module}: {message}");
+        assert!(message.contains("WASM_MODULE=") && message.contains(why), "{module}: {message}");
     }
     // What is known only when an instance is made ends the strategy.
     for (module, why) in [
@@ -138,9 +138,9 @@ fn user_module_is_read_from_its_file() {
         ),
     ] {
         let refused = with(module);
-        let said = text(&refused.stdout) + &text(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(1), "{module}: {said}");
-        assert!(said.contains(why), "{module}: {said}");
+        let message = text(&refused.stdout) + &text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{module}: {message}");
+        assert!(message.contains(why), "{module}: {message}");
     }
 }
 

@@ -139,6 +139,6 @@ fn planned_sweep_reports_what_a_local_one_does() {
         }
     });
     let joined = planned.gather().unwrap().0;
-    let said = |sweep| sweep::report(&ExperimentRuns::new(sweep)).terminal(false);
-    assert_eq!(said(&joined), said(&sweep));
+    let message = |sweep| sweep::report(&ExperimentRuns::new(sweep)).terminal(false);
+    assert_eq!(message(&joined), message(&sweep));
 }

@@ -49,8 +49,8 @@ pub fn partition(machine: &Machine, system: &System) -> Check {
     )
 }
 
-/// Checks whether the kernel can distinguish interrupts, soft interrupts, threads and the
-/// hypervisor.
+/// Checks whether the kernel has the tracers that tell interrupts, soft interrupts, threads and the
+/// hypervisor apart.
 pub fn tracers(system: &System) -> Check {
     let Some(tracers) = &system.tracers else {
         return note(

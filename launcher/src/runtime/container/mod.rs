@@ -54,8 +54,8 @@ fn probe(what: &str) -> Option<String> {
     match command.args([FLAG, PROBE, what]).stdin(Stdio::null()).output() {
         Ok(output) if output.status.success() => None,
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let first = said.lines().next().unwrap_or("it ended without a word");
+            let message = String::from_utf8_lossy(&output.stderr);
+            let first = message.lines().next().unwrap_or("it ended without a word");
             Some(first.trim_start_matches("error: ").to_owned())
         }
         Err(error) => Some(error.to_string()),
@@ -107,18 +107,18 @@ impl ContainerHandle {
     /// inside whose exit cannot be seen. Returns the part that exists, also with an error, whose
     /// reason the shim has written to its stderr.
     pub fn from_shim(outside: &mut Child) -> (Option<Self>, Result<()>) {
-        let Some((mut said, mut told)) = outside.stdout.take().zip(outside.stdin.take()) else {
+        let Some((mut message, mut told)) = outside.stdout.take().zip(outside.stdin.take()) else {
             return (None, Err(anyhow!("it has no pipes")));
         };
         let deadline = Instant::now() + STARTUP_TIMEOUT;
         // Neither id can be reused: the shim reaps them only once its stdin is closed.
-        let init = match read_id(&mut said, deadline).and_then(|init| Ok(process::pidfd_open(init)?)) {
+        let init = match read_id(&mut message, deadline).and_then(|init| Ok(process::pidfd_open(init)?)) {
             Ok(init) => init,
             Err(why) => return (None, Err(why)),
         };
         let mut inside = Self { pid: None, main: None, init };
         let started = told.write_all(b"\n").map_err(anyhow::Error::from);
-        let made = started.and_then(|()| read_id(&mut said, deadline)).map(|pid| {
+        let made = started.and_then(|()| read_id(&mut message, deadline)).map(|pid| {
             (inside.pid, inside.main) = (Some(pid), process::pidfd_open(pid).ok());
         });
         (Some(inside), made)
@@ -138,19 +138,19 @@ impl ContainerHandle {
     }
 }
 
-fn read_id(said: &mut ChildStdout, deadline: Instant) -> Result<u32> {
+fn read_id(message: &mut ChildStdout, deadline: Instant) -> Result<u32> {
     let mut line = Vec::new();
     while !line.ends_with(b"\n") {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() || line.len() > MAX_LINE {
             bail!("it says nothing");
         }
-        if !process::wait_readable(&[said.as_fd()], left)?[0] {
+        if !process::wait_readable(&[message.as_fd()], left)?[0] {
             continue;
         }
         // One byte: what follows the line is for the next call.
         let mut byte = [0];
-        match said.read(&mut byte)? {
+        match message.read(&mut byte)? {
             0 => bail!("it was not made"),
             _ => line.push(byte[0]),
         }

@@ -73,8 +73,8 @@ mod tests {
         watch.held_since = Some(earlier(LONG_LOCK));
         assert_eq!(watch.poll(), None, "it was tried just now");
         watch.last_try = earlier(INTERVAL);
-        let said = watch.poll().unwrap();
-        assert!(said.contains(&format!("by process {}", std::process::id())), "{said}");
+        let message = watch.poll().unwrap();
+        assert!(message.contains(&format!("by process {}", std::process::id())), "{message}");
         watch.last_try = earlier(INTERVAL);
         assert_eq!(watch.poll(), None, "once");
     }

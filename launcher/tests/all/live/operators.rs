@@ -64,9 +64,9 @@ impl OperatedRun {
     /// Turns a kill switch on, waits until orders are refused, and revives its scope.
     fn kill_and_revive(&self, target: &str, scope: &str) {
         let before = self.count_rejected("killed");
-        let said = self.command("kill", target);
-        assert!(said.contains(&format!("killed {scope} of run {}", self.run)), "{said}");
-        assert!(said.contains("cancelled   ") && !said.contains("not all"), "{said}");
+        let message = self.command("kill", target);
+        assert!(message.contains(&format!("killed {scope} of run {}", self.run)), "{message}");
+        assert!(message.contains("cancelled   ") && !message.contains("not all"), "{message}");
         wait_until("orders are refused", || self.count_rejected("killed") > before);
         assert!(self.command("revive", target).contains(&format!("revived {scope} of run")));
     }
@@ -97,8 +97,8 @@ fn exercise_commands(more: &str, limit: &str, name: &str) {
     output("kill 20000101-000000000 --all").fails(2, &["20000101-000000000"]);
 
     // The run's folder is accepted in place of its id.
-    let said = output(&format!("limits {}", launcher.folder().display())).succeeds();
-    assert!(said.contains(&run.run), "{said}");
+    let message = output(&format!("limits {}", launcher.folder().display())).succeeds();
+    assert!(message.contains(&run.run), "{message}");
 
     // The fourth rejection exceeds the limit and turns the kill switch on.
     run.command("limits", "--strategy 3 restricted=on max-rejections=3");

@@ -24,10 +24,10 @@ fn is_root() -> bool {
 fn reached(program: &Program, flags: &str) -> Vec<String> {
     let launcher = Launcher::new();
     launcher.summary(&format!("{FLAGS} {} {flags}", program.with_player("")));
-    let said = launcher.read("strategy-1.stderr");
+    let message = launcher.read("strategy-1.stderr");
     let user = if flags.contains("--user") { USER } else { 0 };
-    assert!(said.contains(&format!("tried as {user}\n")), "{flags}: {said}");
-    said.lines().filter(|line| line.starts_with("got: ")).map(str::to_owned).collect()
+    assert!(message.contains(&format!("tried as {user}\n")), "{flags}: {message}");
+    message.lines().filter(|line| line.starts_with("got: ")).map(str::to_owned).collect()
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn open_orders_outlive_a_gateway_that_resumes() {
     bench.send(&second);
     let part = Report { filled: 3, leaves: 4, is_last: false, ..Report::full_fill(&first) };
     bench.apply(Input::Report { gateway: None, message: part.to_message() });
-    let last_report = protocol::record::key_with(Point::GatewayDone, first.id, part.detail());
+    let last_report = protocol::record::key_with(Point::GatewayDone, first.id, part.stamp_detail());
     let counts = GatewayCounts { unknown: 0, orders: 2, reports: 1, last_report };
     assert_eq!(bench.gateway_dies(0, 0), [repaired(0, counts)], "nothing is closed or dropped");
     assert_eq!(returned(&bench.send(&order(0, 2, 0)), 0), [(2, DOWN)], "nor taken");

@@ -15,9 +15,9 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     let delay = DelayRange { min_ns: 1, max_ns: 1000 };
-    let how = Replay { strategies: 3, venues: 2, delay, seed: 1, speed: 1.5, orders: Some(10_000) };
+    let replay = Replay { strategies: 3, venues: 2, delay, seed: 1, speed: 1.5, orders: Some(10_000) };
     for input in [bytes, &[HEADER, bytes].concat()] {
-        match replay_from("flow.csv", input, &how) {
+        match replay_from("flow.csv", input, &replay) {
             Ok(schedule) => {
                 assert_eq!(schedule.orders_per_strategy_and_venue().iter().sum::<u64>(), schedule.total())
             }

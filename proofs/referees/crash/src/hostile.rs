@@ -7,7 +7,7 @@ use crate::place::Place;
 use crate::popped::Popped;
 use crate::process::{Answer, PATIENCE, Process};
 use crate::shared::mappings;
-use crate::trials::{both, leaves};
+use crate::trials::{end_and_find_leak, start_ends};
 use nix::sys::uio::pwrite;
 use std::fs::{File, OpenOptions};
 use std::os::unix::process::ExitStatusExt as _;
@@ -27,7 +27,7 @@ fn words(process: &Process) -> Vec<Vec<u64>> {
 /// the others, at equal distances.
 pub fn places(peer: &Peer, limit: usize) -> Vec<(usize, usize)> {
     let place = Place::new();
-    let (mut sender, _receiver) = both(peer, &place);
+    let (mut sender, _receiver) = start_ends(peer, &place);
     sender.ask(&format!("push {MESSAGES}"));
     let mappings = words(&sender);
     let all = mappings
@@ -41,7 +41,7 @@ pub fn places(peer: &Peer, limit: usize) -> Vec<(usize, usize)> {
 
 pub fn overwrite(peer: &Peer, (mapping, word): (usize, usize), facts: &mut Facts) {
     let place = Place::new();
-    let (mut sender, mut receiver) = both(peer, &place);
+    let (mut sender, mut receiver) = start_ends(peer, &place);
     sender.ask(&format!("push {MESSAGES}"));
     let address = words(&sender).get(mapping).and_then(|words| words.get(word).copied());
     let memory: Option<File> =
@@ -85,5 +85,5 @@ pub fn overwrite(peer: &Peer, (mapping, word): (usize, usize), facts: &mut Facts
     let is_over = !continues && popped.error;
     let is_stuck = !continues && !is_over && !is_silent;
     Outcome { is_lost: is_silent, is_stuck, is_over, ..Outcome::default() }.count(NAME, facts);
-    leaves(peer, &place, []);
+    end_and_find_leak(peer, &place, []);
 }

@@ -6,7 +6,7 @@ use crate::place::Place;
 use crate::popped::{Popped, pushed};
 use crate::process::{Answer, Process};
 use crate::tracer::{Point, Stretch};
-use crate::trials::{AFTER, BEFORE, both, leaves};
+use crate::trials::{AFTER, BEFORE, end_and_find_leak, start_ends};
 use std::ops::Range;
 
 /// Numbers of the senders in these trials; 0 is the one that attached first.
@@ -63,7 +63,7 @@ fn begin(peer: &Peer, act: Act) -> Option<Scene> {
         victim.begin("marked go");
         return Some(Scene { place, victim, other: None, sent: 0, taken: 0, removes: false });
     }
-    let (mut sender, mut receiver) = both(peer, &place);
+    let (mut sender, mut receiver) = start_ends(peer, &place);
     let sent = pushed(&sender.ask(&format!("push {BEFORE}"))).0;
     match act {
         Act::Create => None,
@@ -99,7 +99,7 @@ pub fn survey(peer: &Peer, act: Act) -> Option<Stretch> {
     let stretch = scene.victim.survey();
     let answer = scene.victim.answer(crate::process::PATIENCE);
     let has_act = !matches!(&answer, Answer::Line(line) if line.starts_with("refused"));
-    leaves(peer, &scene.place, [Some(scene.victim), scene.other].into_iter().flatten());
+    end_and_find_leak(peer, &scene.place, [Some(scene.victim), scene.other].into_iter().flatten());
     has_act.then_some(stretch)
 }
 
@@ -117,8 +117,8 @@ pub fn kill(peer: &Peer, act: Act, point: Point, facts: &mut Facts) {
             rest.after_sender(receiver, scene.sent, facts, &mut outcome)
         }
         (Act::Attach(End::Receiver) | Act::Detach(End::Receiver), Some(sender)) => {
-            let (left, removes) = (scene.taken..scene.sent, scene.removes);
-            rest.after_receiver(sender, left, removes, facts, &mut outcome)
+            let (unread, removes) = (scene.taken..scene.sent, scene.removes);
+            rest.after_receiver(sender, unread, removes, facts, &mut outcome)
         }
     };
     let popped = &rest.popped;
@@ -128,7 +128,7 @@ pub fn kill(peer: &Peer, act: Act, point: Point, facts: &mut Facts) {
     facts.add(experiment, "messages that nobody sent", popped.unknown);
     outcome.is_stuck |= popped.fails();
     outcome.is_doubled |= !peer.is_newest_only && popped.has_doubles();
-    outcome.is_leaked = leaves(peer, &rest.place, ends);
+    outcome.is_leaked = end_and_find_leak(peer, &rest.place, ends);
     outcome.count(experiment, facts);
 }
 
@@ -281,7 +281,7 @@ impl Survivors<'_> {
     fn after_receiver(
         &mut self,
         mut sender: Process,
-        left: Range<u64>,
+        unread: Range<u64>,
         removes: bool,
         facts: &mut Facts,
         outcome: &mut Outcome,
@@ -305,8 +305,8 @@ impl Survivors<'_> {
         self.popped.ask(&mut receiver, "drain");
         if !removes && !self.peer.is_newest_only {
             let found = self.popped.of(0);
-            outcome.is_doubled |= found.iter().any(|number| *number < left.start);
-            let is_lost = (left.start..left.end + more).any(|number| !found.contains(&number));
+            outcome.is_doubled |= found.iter().any(|number| *number < unread.start);
+            let is_lost = (unread.start..unread.end + more).any(|number| !found.contains(&number));
             facts.add(self.experiment, "trials in which earlier messages do not arrive", is_lost.into());
             outcome.is_lost |= is_lost;
         }

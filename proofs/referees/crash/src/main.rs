@@ -80,7 +80,7 @@ fn test(peer: &Peer, limit: usize) -> Facts {
     }
     let words = hostile::places(peer, WORDS_PER_POINT * limit);
     try_all(hostile::NAME, words, &mut facts, |word, facts| hostile::overwrite(peer, word, facts));
-    trials::leave(peer, &mut facts);
+    trials::count_leftovers(peer, &mut facts);
     facts
 }
 

@@ -154,8 +154,8 @@ impl Process {
         }
     }
 
-    fn resume_with(&self, how: Resume) -> StretchStop {
-        if self.tracee().resume(how, None).is_err() { StretchStop::Gone } else { self.wait_stop(how) }
+    fn resume_with(&self, mode: Resume) -> StretchStop {
+        if self.tracee().resume(mode, None).is_err() { StretchStop::Gone } else { self.wait_stop(mode) }
     }
 
     fn step_once(&self) -> StretchStop {

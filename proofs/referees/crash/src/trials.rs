@@ -9,14 +9,14 @@ use crate::tracer::{Point, Stretch};
 
 pub const BEFORE: u64 = 3;
 pub const AFTER: u64 = 3;
-/// Messages to a receiver that is dead: as many as there is room for if the message in flight keeps
-/// its place, and one more, which has that place if it was freed.
+/// Messages sent to a dead receiver: as many as fit while the message in flight keeps its slot, and
+/// one more, which fits only if that slot was freed.
 const TO_FULL: u64 = CAPACITY as u64 - (BEFORE - 1 + AFTER) + 1;
-/// Messages to the successor of a receiver.
+/// Messages sent to the successor of a dead receiver.
 const MORE: u64 = 20;
 
-/// Starts the processes of both ends, the creating one first. Returns the sender and the receiver.
-pub fn both(peer: &Peer, place: &Place) -> (Process, Process) {
+/// Starts the processes of both ends, the creating one first. Returns sender and receiver.
+pub fn start_ends(peer: &Peer, place: &Place) -> (Process, Process) {
     let start = |end| {
         let attach = if end == peer.creator { Attach::Create } else { Attach::Join };
         let (process, answer) = Process::start(peer, end, place.path(), attach, 0);
@@ -32,18 +32,19 @@ pub fn both(peer: &Peer, place: &Place) -> (Process, Process) {
     }
 }
 
-/// Ends processes in order, removes what the transport documents, and judges what is left.
-pub fn leaves(peer: &Peer, place: &Place, processes: impl IntoIterator<Item = Process>) -> bool {
+/// Ends processes in order and cleans up as the transport documents. Returns `true` if the
+/// clean-up fails or files remain.
+pub fn end_and_find_leak(peer: &Peer, place: &Place, processes: impl IntoIterator<Item = Process>) -> bool {
     for process in processes {
         process.finish();
     }
     !Process::clean_up(peer, place.path()) || place.files() > 0
 }
 
-/// Measures the push or the pop.
+/// Measures a sender's push, or a receiver's pop.
 pub fn survey(peer: &Peer, end: End) -> Stretch {
     let place = Place::new();
-    let (mut sender, mut receiver) = both(peer, &place);
+    let (mut sender, mut receiver) = start_ends(peer, &place);
     sender.ask(&format!("push {BEFORE}"));
     if end == End::Receiver {
         receiver.ask("take 1");
@@ -51,11 +52,11 @@ pub fn survey(peer: &Peer, end: End) -> Stretch {
     let victim = if end == End::Sender { &mut sender } else { &mut receiver };
     victim.begin("step");
     let stretch = victim.survey();
-    leaves(peer, &place, [sender, receiver]);
+    end_and_find_leak(peer, &place, [sender, receiver]);
     stretch
 }
 
-/// A trial with one point.
+/// A function that kills an end at one point, and records what follows.
 pub type Kill = fn(&Peer, Point, &mut Facts);
 
 const KILLED: &str = "sender killed";
@@ -70,7 +71,7 @@ const RECEIVER: [&str; 4] =
 /// and another sender, if there may be one, are tried.
 pub fn kill_sender(peer: &Peer, point: Point, facts: &mut Facts) {
     let place = Place::new();
-    let (mut sender, mut receiver) = both(peer, &place);
+    let (mut sender, mut receiver) = start_ends(peer, &place);
     let mut other = peer.has_many_senders.then(|| OtherSender::start(peer, &place));
     sender.ask(&format!("push {BEFORE}"));
     sender.begin("step");
@@ -108,9 +109,9 @@ pub fn kill_sender(peer: &Peer, point: Point, facts: &mut Facts) {
         if attached.is_ready() { "successor attaches" } else { "successor does not attach" },
         1,
     );
-    let mut left = Vec::new();
+    let mut to_end = Vec::new();
     if attached.is_ready() {
-        let goes_on = check_successor(peer, &place, successor, &mut receiver, &mut popped, facts, &mut left);
+        let goes_on = check_successor(peer, &place, successor, &mut receiver, &mut popped, facts, &mut to_end);
         killed.is_stuck |= !goes_on;
     } else {
         drop(successor);
@@ -138,8 +139,8 @@ pub fn kill_sender(peer: &Peer, point: Point, facts: &mut Facts) {
         killed.is_lost = earlier < BEFORE || (!peer.is_newest_only && popped.lacks(OTHER, others));
         killed.is_doubled = popped.has_doubles();
     }
-    left.insert(usize::from(peer.creator == End::Receiver).min(left.len()), receiver);
-    killed.is_leaked = leaves(peer, &place, left);
+    to_end.insert(usize::from(peer.creator == End::Receiver).min(to_end.len()), receiver);
+    killed.is_leaked = end_and_find_leak(peer, &place, to_end);
     killed.count(KILLED, facts);
 }
 
@@ -185,7 +186,7 @@ impl OtherSender {
 }
 
 /// Lets a successor send. Returns `true` if its messages arrive, at a receiver that attaches again
-/// if need be. The processes that are to be ended are added to `left`.
+/// if need be. Adds the processes that its caller must end to `to_end`.
 fn check_successor(
     peer: &Peer,
     place: &Place,
@@ -193,7 +194,7 @@ fn check_successor(
     receiver: &mut Process,
     popped: &mut Popped,
     facts: &mut Facts,
-    left: &mut Vec<Process>,
+    to_end: &mut Vec<Process>,
 ) -> bool {
     let answer = successor.ask(&format!("push {AFTER}"));
     facts.add(KILLED, "successor hangs", (answer == Answer::Hangs).into());
@@ -205,7 +206,7 @@ fn check_successor(
     popped.ask(receiver, "drain");
     let has_come = |popped: &Popped| popped.of(SUCCESSOR).contains(&(AFTER - 1));
     if has_come(popped) || popped.hangs || popped.died {
-        left.push(successor);
+        to_end.push(successor);
         return has_come(popped) && !cannot_send;
     }
     facts.add(KILLED, "points at which the successor's messages do not arrive", 1);
@@ -219,17 +220,17 @@ fn check_successor(
     popped.ask(receiver, "drain");
     let has_any = !popped.of(SUCCESSOR).is_empty();
     facts.add(KILLED, "… but arrive once a lap of messages has followed", has_any.into());
-    left.push(successor);
+    to_end.push(successor);
     arrives && !cannot_send
 }
 
-/// Kills a receiver at a point of a pop, and lets a successor take what is left. Before the kill,
-/// the sender sends.
+/// Kills a receiver at a point of a pop, and lets a successor take the remaining messages. Before
+/// the kill, the sender sends.
 pub fn kill_receiver(peer: &Peer, point: Point, facts: &mut Facts) {
     const KILLED: &str = "receiver killed";
     const PAUSED: &str = "receiver paused";
     let place = Place::new();
-    let (mut sender, mut receiver) = both(peer, &place);
+    let (mut sender, mut receiver) = start_ends(peer, &place);
     sender.ask(&format!("push {BEFORE}"));
     let mut popped = Popped::default();
     popped.ask(&mut receiver, "take 1");
@@ -265,13 +266,13 @@ pub fn kill_receiver(peer: &Peer, point: Point, facts: &mut Facts) {
         rest.ask(&mut successor, "drain");
         let is_over = is_cut && !flows_again(peer, &place, &mut successor);
         facts.add(KILLED, "… but can attach again", (is_cut && !is_over).into());
-        let who = [
+        let facts_of_successor = [
             "successor hangs",
             "successor crashes",
             "successor reports an error",
             "messages that nobody sent",
         ];
-        rest.count(KILLED, facts, who);
+        rest.count(KILLED, facts, facts_of_successor);
         killed.is_stuck |= is_over || rest.fails();
         if !rest.hangs && !rest.died {
             let (found, end) = (rest.of(0), BEFORE + first + second + third);
@@ -289,7 +290,7 @@ pub fn kill_receiver(peer: &Peer, point: Point, facts: &mut Facts) {
         }
     }
     let ends = if peer.creator == End::Sender { [successor, sender] } else { [sender, successor] };
-    killed.is_leaked = leaves(peer, &place, ends);
+    killed.is_leaked = end_and_find_leak(peer, &place, ends);
     killed.count(KILLED, facts);
 }
 
@@ -305,10 +306,10 @@ fn flows_again(peer: &Peer, place: &Place, receiver: &mut Process) -> bool {
 
 /// Counts the files that both ends leave in `/dev/shm`, ended in order or killed. Then tries to
 /// create the transport again there.
-pub fn leave(peer: &Peer, facts: &mut Facts) {
+pub fn count_leftovers(peer: &Peer, facts: &mut Facts) {
     for is_killed in [false, true] {
         let place = Place::new();
-        let (mut sender, receiver) = both(peer, &place);
+        let (mut sender, receiver) = start_ends(peer, &place);
         sender.ask(&format!("push {BEFORE}"));
         let experiment = if is_killed { "both killed" } else { "both end in order" };
         if is_killed {

@@ -35,15 +35,15 @@ struct Times {
 /// Measures a function for a short time. Returns the nanoseconds of a call, and the mean of its
 /// results.
 fn time(mut once: impl FnMut() -> u32) -> (f64, f64) {
-    let (begun, mut count, mut said) = (Instant::now(), 0_u64, 0_u64);
+    let (begun, mut count, mut message) = (Instant::now(), 0_u64, 0_u64);
     loop {
         for _ in 0..16 {
-            said += u64::from(once());
+            message += u64::from(once());
         }
         count += 16;
         let passed = begun.elapsed();
         if passed >= MOMENT {
-            return (passed.as_nanos() as f64 / count as f64, said as f64 / count as f64);
+            return (passed.as_nanos() as f64 / count as f64, message as f64 / count as f64);
         }
     }
 }

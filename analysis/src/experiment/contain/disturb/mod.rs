@@ -4,6 +4,7 @@
 //! ([`FaultKind::Calm`]), one after the other. The disturbing strategy's own orders are in no
 //! percentile, so `rt_venue_from_due` is the others'.
 
+mod brief;
 mod gaps;
 mod limit;
 mod report;
@@ -419,7 +420,7 @@ fn compare(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::stats::fixtures;
     use protocol::plan::Isolation;
@@ -430,7 +431,13 @@ mod tests {
     /// The mean length of a simulated gap.
     const USUAL_GAP_NS: u64 = 20_000;
 
-    fn compared(ns: f64, steps: u64, died: &str, more_gaps: u64) -> (Disturbance, Endpoint) {
+    /// Compares runs of that latency with calm ones of 300 ns.
+    pub(in crate::experiment::contain::disturb) fn compared(
+        ns: f64,
+        steps: u64,
+        died: &str,
+        more_gaps: u64,
+    ) -> (Disturbance, Endpoint) {
         let side = |name: &str, ns: f64| {
             let run = |repeat| RunOutline { run: format!("{name}-{repeat}"), ..fixtures::run(repeat, ns) };
             (0..10).map(run).collect::<Vec<_>>()

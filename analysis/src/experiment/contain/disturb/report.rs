@@ -1,5 +1,6 @@
 //! The report of disturbances: a row for each, and a chart of what they did to the others.
 
+use super::brief;
 use super::{Disturbance, Disturbances, Effect, GapComparison, StormLimit, is_within_margin};
 use crate::chart::interval_plot;
 use crate::chart::xy_plot::{self, PlotSeries, line_class};
@@ -38,6 +39,7 @@ pub fn report(all: &Disturbances, record: &ExperimentRuns) -> ExperimentReport {
         name: "disturb",
         heading: "What isolation buys in time".into(),
         answer: answer(all),
+        brief: brief::brief(all),
         notes: all.notes.clone(),
         sections: vec![section],
         ..report_frame(record)
@@ -58,7 +60,7 @@ fn rate(kind: FaultKind, per_s: Option<f64>) -> String {
 }
 
 /// The heaviest storm that the others survive undisturbed: a row for each disturbance and level.
-fn limits(all: &Disturbances) -> Grid {
+pub(super) fn limits(all: &Disturbances) -> Grid {
     let columns: [Column<'_, StormLimit>; 6] = [
         ("level", &|limit| limit.isolation.to_string()),
         ("the strategy does", &|limit| limit.kind.to_string()),

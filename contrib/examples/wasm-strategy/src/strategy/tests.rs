@@ -87,7 +87,7 @@ impl WasmStrategy {
 
 #[test]
 fn pointer_outside_of_memory_ends_call_with_its_address() {
-    for (calls, said) in [
+    for (calls, expected) in [
         ("(call $get_context (i32.const 65497))", "bh_get_context: context at 0xffd9 with 40 bytes"),
         ("(call $poll (i32.const 65481) (i32.const 1) (i64.const 0))", "bh_poll: reports at 0xffc9 with 56"),
         (
@@ -103,7 +103,7 @@ fn pointer_outside_of_memory_ends_call_with_its_address() {
     ] {
         let mut orders = Accepting::new();
         let ended = call(&mut calling(calls), &mut orders).unwrap_err();
-        assert!(ended.contains(said), "{calls}: {ended}");
+        assert!(ended.contains(expected), "{calls}: {ended}");
         assert!(ended.contains("is outside of the memory of 65536"), "{calls}: {ended}");
         assert!(orders.sent.is_empty(), "{calls}: nothing was sent");
     }
@@ -173,7 +173,7 @@ fn order_sequence_time_and_report_are_in_memory() {
 #[test]
 fn hostile_module_ends_within_its_limits() {
     for (name, function) in HOSTILE {
-        let said = match name {
+        let message = match name {
             "wasm-loop" | "wasm-grow" => "interrupted: one call took longer than 40 ms",
             "wasm-store" => "out of bounds memory access",
             "wasm-unreachable" => "unreachable",
@@ -194,7 +194,7 @@ fn hostile_module_ends_within_its_limits() {
             ended
         });
         let ended = ended.unwrap_or_else(|| panic!("{name} trades on"));
-        assert!(ended.contains(said), "{name}: {ended}");
+        assert!(ended.contains(message), "{name}: {ended}");
         assert_eq!(orders.sent.len(), 100, "{name}");
         let memory = strategy.memory_bytes();
         assert!(memory <= settings().memory_bytes, "{name}: {memory} bytes");

@@ -92,10 +92,10 @@ fn start(words: &[String], agent: usize) -> (Child, Option<BufReader<ChildStdout
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     let mut child =
         command.args(words).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("a process");
-    let mut said = BufReader::new(child.stdout.take().expect("piped"));
+    let mut message = BufReader::new(child.stdout.take().expect("piped"));
     let mut line = String::new();
-    let is_ready = said.read_line(&mut line).is_ok() && line == "ready\n";
-    (child, is_ready.then_some(said))
+    let is_ready = message.read_line(&mut line).is_ok() && line == "ready\n";
+    (child, is_ready.then_some(message))
 }
 
 pub fn run(contender: &Contender, readers: usize, ns: u64, load: Load, folder: &Path) -> Figures {
@@ -117,11 +117,11 @@ pub fn run(contender: &Contender, readers: usize, ns: u64, load: Load, folder: &
     let deadline = Instant::now() + Duration::from_nanos(2 * ns) + GRACE;
     let texts: Vec<_> = all
         .iter_mut()
-        .map(|(_, said)| said.take())
-        .map(|said| {
+        .map(|(_, message)| message.take())
+        .map(|message| {
             std::thread::spawn(move || {
                 let mut text = String::new();
-                said.is_some_and(|mut said| said.read_to_string(&mut text).is_ok()).then_some(text)
+                message.is_some_and(|mut message| message.read_to_string(&mut text).is_ok()).then_some(text)
             })
         })
         .collect();
