@@ -309,7 +309,8 @@ def make(rows, results, pairs):
     lines.append(["**all**", *(f"**{every[what]}**" for what in head[1:])])
     decided = sum(every[what] for what in VERDICTS[:4])
     figures = sum(every[what] for what in VERDICTS)
-    total = f"{table(head, lines)}\nOf {figures} figures, {decided} were measured in turn on one machine."
+    fine = every["ahead"] + every["equal"]
+    total = f"{table(head, lines)}\nOf {figures} figures, {decided} were measured in turn on one machine; {fine} match or beat theirs."
     if behind:
         total += " Behind, with the ratio of ours to theirs:\n\n" + "".join(f"- {line}\n" for line in behind)
     else:
