@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks the HTML that bulkhead writes with other people's checkers: each kind of report page, and
 # the book where mdbook is installed. vnu-jar (the W3C's Nu checker, with Java) and axe-core 4.14.1
-# in Debian's chromium, from npm below target/. A broken page must be found by both. Two minutes,
+# in Debian's chromium, from npm below target/, at 390 and 1,280 px, light and dark. A broken page
+# must be found by both. Two minutes,
 # after the downloads.
 #
 #   LAUNCHER=PROGRAM .ci/pages.sh     PROGRAM is target/release/launcher by default

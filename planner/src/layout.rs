@@ -414,7 +414,7 @@ mod tests {
         }
         let all = |words| logs(words).iter().map(|thread| thread.1).sum::<u64>();
         assert_eq!(logs("strategies=1 orders=10M idle=yield threading=shared")[0].1, MAX_SLEEPS);
-        assert!(all("strategies=100 orders=100M idle=yield") <= SLEEP_RECORDS);
+        assert!(all("strategies=100 orders=100M idle=yield") <= MAX_SLEEP_RECORDS);
     }
 
     #[test]

@@ -105,7 +105,10 @@ mod tests {
         let kernel = Kernel { allow: |_| refused(), ..FREE };
         let message = checked("priority=fifo:50 isolation=sandbox", &throttled(), kernel).unwrap_err();
         assert!(message.contains("Raise ulimit -Hr to 50"), "{message}");
-        assert!(checked("priority=fifo:50", &throttled(), kernel).is_ok(), "only a sandbox gives its rights up");
+        assert!(
+            checked("priority=fifo:50", &throttled(), kernel).is_ok(),
+            "only a sandbox gives its rights up"
+        );
     }
 
     #[test]

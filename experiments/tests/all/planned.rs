@@ -29,7 +29,8 @@ fn planned_sweep_on_two_hosts_compares_within_each() {
     let commands: Vec<&str> = message.lines().collect();
     let are_turns = commands.iter().enumerate().all(|(place, line)| line.ends_with(&turn(place)));
     assert!(commands.len() == 2 && are_turns, "{message}");
-    let missing = sweep("--report full --join", &folder).fails(1, &["4 runs missing", "run 3 (", "--run all"]);
+    let missing =
+        sweep("--report full --join", &folder).fails(1, &["4 runs missing", "run 3 (", "--run all"]);
     assert!(missing.stdout.contains("0 of 4 runs are done"), "{missing:?}");
     for (words, host) in commands.iter().zip(["near", "far"]) {
         // As a scheduler runs it: by a shell, from anywhere.

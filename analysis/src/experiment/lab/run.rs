@@ -134,6 +134,6 @@ mod tests {
         let latency = LabLatency::from_histogram(&histogram).unwrap();
         assert_eq!((latency.p50_ns, latency.p90_ns, latency.p99_ns), (Some(500), Some(900), Some(990)));
         assert_eq!((latency.p999_ns, latency.max_ns), (None, 1000));
-        assert_eq!(LabLatency::from_histogram(&histogram()), None);
+        assert_eq!(LabLatency::from_histogram(&super::histogram()), None);
     }
 }

@@ -13,8 +13,8 @@ use super::{
     ALL, Answer, Containments, Disturbance, Disturbances, Experiment, ExperimentReport, ExperimentRuns,
     IsolationCosts, KindEntry, ReportSection, RowKind, machine_facts, sweep,
 };
-use crate::grouping::distinct;
 use crate::experiment::contain::{CONFIDENTIAL_NOTE, Contained, Containment, LevelConfidentiality};
+use crate::grouping::distinct;
 use crate::stats::{Estimate, Percentile};
 use ::record::document::{Document, answer_json};
 use ::record::fitness::Fitness;
