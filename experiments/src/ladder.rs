@@ -37,6 +37,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 use system::speculation;
+use verdict::table::grid::wrap_list_item;
 
 /// The load of the cost, as flags of `launcher bill`.
 const COST: &str = "--technique spsc-mux --strategy-cores 1 --idle park --crossover 50ms \
@@ -216,6 +217,12 @@ fn finish(record: &Experiment, folder: &Path, flags: &LadderFlags, is_interrupte
     let ended = if is_interrupted { MeasureEnd::Interrupted } else { MeasureEnd::Complete };
     let code = publish(record, folder, &record.answer(folder)?, &common, ended)?;
     if !flags.json {
+        // The first screen has the table without its notes.
+        if flags.report == ReportLength::Short {
+            for why in ladder.missing() {
+                writeln!(stdout(), "{}", wrap_list_item(&why))?;
+            }
+        }
         writeln!(stdout(), "For an issue: {}\nCard: {}", ladder.line(), folder.join(CARD).display())?;
     }
     Ok(code)

@@ -274,6 +274,12 @@ impl Ladder {
         Ok(())
     }
 
+    /// Returns each level that is not here, with the reason.
+    pub fn missing(&self) -> Vec<String> {
+        let why = |rung: &Rung| Some(format!("{}: {}", rung.level, rung.missing.as_ref()?));
+        self.rungs.iter().filter_map(why).collect()
+    }
+
     /// Returns the result in one line, to be pasted into an issue.
     pub fn line(&self) -> String {
         let rung = |rung: &Rung| {
@@ -416,9 +422,7 @@ fn costs(ladder: &Ladder) -> Grid {
         ],
         &ladder.rungs,
     );
-    let missing =
-        ladder.rungs.iter().filter_map(|rung| Some(format!("{}: {}", rung.level, rung.missing.as_ref()?)));
-    let grid = missing.fold(grid, Grid::note).note(
+    let grid = ladder.missing().into_iter().fold(grid, Grid::note).note(
         "p50, p99: of rt_venue from due against threads, 95 % intervals; memory: PSS of a strategy's process",
     );
     if wasm::is_measured(ladder) { grid.note(wasm::COST_NOTE) } else { grid }
@@ -520,6 +524,7 @@ mod tests {
         let ladder = ladder();
         let text = costs(&ladder).terminal(false);
         assert!(text.contains("container: no user namespaces"), "{text}");
+        assert_eq!(ladder.missing(), ["container: no user namespaces <here>"]);
         assert!(!ladder.line().contains("container"), "{}", ladder.line());
         assert!(ladder.line().contains("process: p50 +6.4 %"), "{}", ladder.line());
     }
