@@ -246,6 +246,7 @@ Examples:
 const LADDER_EXAMPLES: &str = "\
 Examples:
   launcher ladder                       at most four minutes
+  launcher ladder --strategies 16       the cost of 16 strategies of each level
   launcher ladder --json                the same as data";
 
 const PREDICT_EXAMPLES: &str = "\

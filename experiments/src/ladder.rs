@@ -3,10 +3,12 @@
 //!
 //! The levels' costs are those of a bill whose levels take turns on one core. Two faults and a read
 //! of others' memory are those of `launcher contain`, two disturbances those of `launcher disturb`,
-//! each with all levels. Each part ends with its share of the time, after whole repeats.
+//! each with all levels. A strategy that runs in a Wasm runtime is compared with the same one in
+//! Rust. Each part ends with its share of the time, after whole repeats.
 
 use super::benchmark::check_isolation;
 use super::bill::BillFlags;
+use super::compare::CompareFlags;
 use super::contain::ContainFlags;
 use super::contain::disturb::DisturbFlags;
 use super::doctor::MachineFindings;
@@ -24,23 +26,33 @@ use anyhow::{Context, Error, Result};
 use catalog::RUNS;
 use clap::Args;
 use indicatif::ProgressBar;
-use planner::config::{Common, ReportLength};
+use planner::config::value::SettingValue;
+use planner::config::{Common, KindList, ReportLength, StrategyKind};
 use planner::host::signals::{self, Signals};
 use planner::result_folder::create_result_folder;
-use protocol::plan::Isolation;
+use protocol::plan::{Isolation, IsolationLevels};
+use protocol::wire::MAX_STRATEGIES;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
+use system::speculation;
+use verdict::table::grid::wrap_list_item;
 
-/// The load of the cost, in words and as flags of `launcher bill`.
-const LOAD: &str = "4 strategies of each level, parked on one core, 20,000 orders/s";
+/// The load of the cost, as flags of `launcher bill`.
 const COST: &str = "--technique spsc-mux --strategy-cores 1 --idle park --crossover 50ms \
                     --delay uniform:500us..2ms --orders 200k --window 10s --repeats 12";
-/// Strategies of each level there.
-const EACH: usize = 4;
+/// The load of modules, as flags of `launcher compare`. A strategy of both kinds has one open order,
+/// so the delay decides on the rate.
+const WASM: &str = "--a strategy=native --b strategy=wasm --technique spsc-mux --isolation thread --strategy-cores 1 --idle park \
+                    --delay uniform:500us..2ms --orders 6k --window 2s --repeats 6";
+/// Why a launcher has no modules, and which one has.
+const NO_WASM: &str =
+    "this launcher has no strategy wasm; in contrib/examples/wasm-strategy: cargo run --release -- ladder";
 /// The group among the levels: two strategies share a process.
 const GROUP: &str = "process*2";
+/// The level whose processes have closed speculation.
+const CLOSED: &str = "process:closed";
 /// A crash, writes over its own rings, and reads of others' memory. Short runs, so that all levels
 /// fit the time.
 const FAULTS: &str = "--technique spsc-mux --fault segv;scribble;read-others --orders 24k --window 800ms";
@@ -52,6 +64,9 @@ const CARD: &str = "card.svg";
 /// The command-line flags of `launcher ladder`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct LadderFlags {
+    /// Measure the cost of N strategies of each level
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=MAX_EACH))]
+    strategies: u16,
     /// Save it in a new folder in this one
     #[arg(long, value_name = "FOLDER", default_value = RUNS)]
     out: PathBuf,
@@ -63,11 +78,20 @@ pub struct LadderFlags {
     report: ReportLength,
 }
 
+/// The most strategies of each level: those of all levels are in one run.
+const MAX_EACH: i64 = (MAX_STRATEGIES / IsolationLevels::MAX) as i64;
+
+/// Returns the load of the cost in words.
+fn load(each: u16) -> String {
+    format!("{each} strategies of each level, parked on one core, 20,000 orders/s")
+}
+
 /// Returns the time from the beginning of a ladder until a part ends.
 const fn ends_after(part: LadderPart) -> Duration {
     Duration::from_secs(match part {
         LadderPart::Cost => 85,
-        LadderPart::Faults => 118,
+        LadderPart::Wasm => 120,
+        LadderPart::Faults => 155,
         LadderPart::Disturbances => 230,
     })
 }
@@ -77,20 +101,32 @@ fn rungs() -> Vec<Rung> {
     let rungs = |level: &Isolation| {
         let missing = check_isolation([*level].into_iter(), false).err();
         let alone = Rung::new(level.name(), missing.map(|error| format!("{error:#}")));
-        let group = (*level == Isolation::Process).then(|| Rung::new(GROUP, None));
-        group.into_iter().chain([alone])
+        match level {
+            Isolation::Keys => vec![alone, Rung::new(Rung::WASM, missing_wasm())],
+            Isolation::Process => {
+                vec![Rung::new(GROUP, None), alone, Rung::new(CLOSED, speculation::missing())]
+            }
+            _ => vec![alone],
+        }
     };
     Isolation::ALL.iter().flat_map(rungs).collect()
 }
 
+/// Returns why there are no modules to compare; `None` if the launcher that called has both kinds
+/// of strategies.
+fn missing_wasm() -> Option<String> {
+    let has = |kind: &str| KindList::<StrategyKind>::parse(kind).is_ok();
+    (!(has(Rung::WASM) && has("native"))).then(|| NO_WASM.into())
+}
+
 /// Returns the flags of the bill: all levels in turn, the threads once more as an A/A test.
-fn cost_flags(levels: &[&str]) -> String {
+fn cost_flags(levels: &[&str], each: u16) -> String {
     let turns: Vec<&str> = [Isolation::Thread.name()].into_iter().chain(levels.iter().copied()).collect();
-    format!("{COST} --isolation {} --strategies {}", turns.join("+"), EACH * turns.len())
+    format!("{COST} --isolation {} --strategies {}", turns.join("+"), usize::from(each) * turns.len())
 }
 
 /// Returns the record of a ladder in which nothing is measured.
-fn plan(rungs: &[Rung], checks: &[MachineCheck]) -> Experiment {
+fn plan(rungs: &[Rung], each: u16, checks: &[MachineCheck]) -> Experiment {
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let machine = planner::host::machine();
     let mut record = Experiment {
@@ -98,7 +134,7 @@ fn plan(rungs: &[Rung], checks: &[MachineCheck]) -> Experiment {
         ..Experiment::new(Kind::Ladder, env!("CARGO_PKG_VERSION"), &started, &machine)
     };
     record.figures.insert(Rung::NAME, &rungs);
-    record.figures.insert("load", &LOAD);
+    record.figures.insert("load", &load(each));
     let reasons = checks.iter().filter_map(MachineCheck::reason).collect();
     record.figures.insert("fitness", &Fitness::new(reasons));
     record
@@ -109,15 +145,18 @@ pub fn run(flags: &LadderFlags, find: impl FnOnce() -> MachineFindings) -> Resul
     let began = Instant::now();
     let _signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let rungs = rungs();
-    let mut record = plan(&rungs, &find().checks);
+    let mut record = plan(&rungs, flags.strategies, &find().checks);
     let folder = create_result_folder(&flags.out, &record.started, record.kind.name())?.canonicalize()?;
     record.save(&folder)?;
     let bar = progress_line(!flags.json, None, "{spinner} {elapsed} of at most 4m · {prefix} · {wide_msg}");
     let possible: Vec<&str> =
         rungs.iter().filter(|rung| rung.missing.is_none()).map(|rung| rung.level.as_str()).collect();
     for part in LadderPart::ALL {
+        if *part == LadderPart::Wasm && !possible.contains(&Rung::WASM) {
+            continue;
+        }
         bar.set_prefix(part.name());
-        match measure(*part, &possible, &folder, began + ends_after(*part), &bar) {
+        match measure((*part, flags.strategies), &possible, &folder, began + ends_after(*part), &bar) {
             Ok(NestedExperiment { folder: own, shortfall, .. }) => {
                 let name = own.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 record.figures.insert(&folder_key(*part), &name);
@@ -141,17 +180,24 @@ pub fn run(flags: &LadderFlags, find: impl FnOnce() -> MachineFindings) -> Resul
     finish(&mut record, &folder, flags, is_interrupted)
 }
 
+/// Measures a part with so many strategies of each level, where their number is free.
 fn measure(
-    part: LadderPart,
-    levels: &[&str],
+    (part, each): (LadderPart, u16),
+    rungs: &[&str],
     folder: &Path,
     until: Instant,
     bar: &ProgressBar,
 ) -> Result<NestedExperiment> {
     let show = |kind: Kind, number| bar.set_message(format!("{kind}, run {number}"));
+    // Strategies of the kind wasm are at the level thread.
+    let levels: Vec<&str> = rungs.iter().copied().filter(|rung| *rung != Rung::WASM).collect();
     let all = levels.join(",");
     match part {
-        LadderPart::Cost => measure_nested::<BillFlags>(&cost_flags(levels), folder, until, &show),
+        LadderPart::Cost => measure_nested::<BillFlags>(&cost_flags(&levels, each), folder, until, &show),
+        LadderPart::Wasm => {
+            let words = format!("{WASM} --strategies {each}");
+            measure_nested::<CompareFlags>(&words, folder, until, &show)
+        }
         LadderPart::Faults => {
             measure_nested::<ContainFlags>(&format!("{FAULTS} --isolation {all}"), folder, until, &show)
         }
@@ -177,6 +223,12 @@ fn finish(
     let ended = if is_interrupted { MeasureEnd::Interrupted } else { MeasureEnd::Complete };
     let code = publish(record, folder, &record.answer(folder)?, &common, ended)?;
     if !flags.json {
+        // The first screen has the table without its notes.
+        if flags.report == ReportLength::Short {
+            for why in ladder.missing() {
+                writeln!(stdout(), "{}", wrap_list_item(&why))?;
+            }
+        }
         writeln!(stdout(), "For an issue: {}\nCard: {}", ladder.line(), folder.join(CARD).display())?;
     }
     Ok(code)
@@ -189,10 +241,11 @@ mod tests {
 
     #[test]
     fn every_command_can_be_typed() {
-        let cost = cost_flags(&["thread", "process"]);
-        assert!(cost.ends_with("--isolation thread+thread+process --strategies 12"), "{cost}");
+        let cost = cost_flags(&["thread", "process:closed"], 16);
+        assert!(cost.ends_with("--isolation thread+thread+process:closed --strategies 48"), "{cost}");
         flags::<BillFlags>(&cost, None).unwrap();
-        flags::<ContainFlags>(&format!("{FAULTS} --isolation thread,process"), None).unwrap();
+        flags::<CompareFlags>(&format!("{WASM} --strategies 4"), None).unwrap();
+        flags::<ContainFlags>(&format!("{FAULTS} --isolation thread,process:closed"), None).unwrap();
         flags::<DisturbFlags>(&format!("{DISTURBANCES} --isolation thread"), None).unwrap();
         assert!(LadderPart::ALL.iter().all(|part| ends_after(*part) < Duration::from_secs(240)));
     }
@@ -202,7 +255,13 @@ mod tests {
         let rungs = rungs();
         let levels: Vec<&str> = rungs.iter().map(|rung| rung.level.as_str()).collect();
         assert!(Isolation::ALL.iter().all(|level| levels.contains(&level.name())), "{levels:?}");
-        assert!(levels.contains(&GROUP), "{levels:?}");
+        assert!([GROUP, CLOSED, Rung::WASM].iter().all(|level| levels.contains(level)), "{levels:?}");
         assert_eq!(rungs[0].missing, None, "threads are everywhere");
+        let turns = levels.iter().filter(|level| **level != Rung::WASM).count() + 1;
+        assert!(turns <= IsolationLevels::MAX, "all levels take turns in one run, threads twice");
+        let wasm = rungs.iter().find(|rung| rung.level == Rung::WASM).unwrap();
+        assert!(wasm.missing.as_ref().is_some_and(|why| why.contains("cargo run --release -- ladder")));
+        let closed = rungs.iter().find(|rung| rung.level == CLOSED).unwrap();
+        assert_eq!(closed.missing.is_some(), speculation::try_close().is_err());
     }
 }

@@ -16,6 +16,7 @@ use record::units::{Count, Nanos};
 use std::collections::BTreeMap;
 use system::memory;
 use system::sandbox;
+use system::speculation;
 
 /// More points than this are a mistake.
 const MAX_POINTS: usize = 10_000;
@@ -164,6 +165,9 @@ pub(super) fn check(
         }
     }
     let (plan, _) = planner::preview(&resolved, machine)?;
+    if let Some(why) = speculation::missing().filter(|_| plan.has_closed_speculation()) {
+        return Err(UsageError(why));
+    }
     realtime::check(&plan, machine, &RealTime::read(), realtime::Kernel::ASK)?;
     memory_check::check(&plan, machine, &MemoryFacts::read(), memory::raise_lock_limit)?;
     Ok(resolved)

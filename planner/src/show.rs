@@ -300,14 +300,16 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
     }
     notes.extend(keys_note(plan));
     notes.extend(note_on_groups(plan));
-    if plan.trading().speculation == Speculation::Closed {
-        let rest = if plan.isolation.has_threads() {
+    let is_closed = plan.trading().speculation == Speculation::Closed;
+    if is_closed || plan.isolation.has_closed() {
+        let whose = if is_closed { "strategies' processes" } else { "the processes of closed levels" };
+        let rest = if is_closed && plan.isolation.has_threads() {
             "; those of strategies that are threads are not closed"
         } else {
             ""
         };
         notes.push(format!(
-            "The speculation of strategies' processes over indirect branches is closed: the kernel issues a barrier at each switch \
+            "The speculation of {whose} over indirect branches is closed: the kernel issues a barrier at each switch \
              to and from them, where they share a core{rest}."
         ));
     }
@@ -449,6 +451,11 @@ mod tests {
                 "those of strategies that are threads are not closed",
             ),
             ("strategies=2 isolation=process speculation=open", false, "is closed"),
+            (
+                "strategies=2 isolation=process+process:closed",
+                true,
+                "speculation of the processes of closed levels",
+            ),
             ("venue=book,delay", true, "delay uniform:5ms..500ms"),
             ("strategies=5 isolation=process*2", true, "isolation process*2, 4 processes"),
             (

@@ -2,6 +2,7 @@
 
 use crate::index::StrategyIndex;
 use crate::wire::MAX_STRATEGIES;
+use crate::workload::Speculation;
 use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
@@ -33,8 +34,8 @@ impl Isolation {
     }
 }
 
-/// A level of strategies, with the number of them that share a process: `process`, or `process*4`
-/// for groups of four.
+/// A level of strategies: `process`, `process*4` for groups of four that share a process, or
+/// `process:closed` for processes whose speculation is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct IsolationLevel {
@@ -42,12 +43,14 @@ pub struct IsolationLevel {
     place: u8,
     /// Strategies of a process; 1 without groups.
     group_size: u16,
+    /// Whether processes of the level are closed, whatever the run's setting is.
+    speculation: Speculation,
 }
 
 impl IsolationLevel {
     /// Creates a level without groups.
     pub const fn alone(kind: Isolation) -> Self {
-        Self { place: kind as u8, group_size: 1 }
+        Self { place: kind as u8, group_size: 1, speculation: Speculation::Open }
     }
 
     /// Creates a level at which `group_size` strategies share a process; fewer than two: none do.
@@ -65,6 +68,11 @@ impl IsolationLevel {
         self.group_size
     }
 
+    /// Returns what the level asks of the speculation of its processes.
+    pub const fn speculation(self) -> Speculation {
+        self.speculation
+    }
+
     /// Returns the level with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         name.parse().ok()
@@ -78,27 +86,40 @@ impl From<Isolation> for IsolationLevel {
 }
 
 impl PartialEq<Isolation> for IsolationLevel {
-    /// Returns `true` for the level of this kind without groups.
+    /// Returns `true` for the level of this kind without groups, as the run's setting has its
+    /// speculation.
     fn eq(&self, kind: &Isolation) -> bool {
         *self == Self::alone(*kind)
     }
 }
 
+/// Returns what is before a mark, and what is after it if it is there.
+fn split(text: &str, mark: char) -> (&str, Option<&str>) {
+    text.split_once(mark).map_or((text, None), |(before, after)| (before, Some(after)))
+}
+
 impl FromStr for IsolationLevel {
     type Err = IsolationError;
 
-    /// Reads a level, perhaps with the size of its groups.
+    /// Reads a level, perhaps with the size of its groups and its speculation.
     fn from_str(text: &str) -> Result<Self, IsolationError> {
         let text = text.trim();
-        let (name, size) = text.split_once('*').map_or((text, None), |(name, size)| (name, Some(size)));
+        let (level, speculation) = split(text, ':');
+        let (name, size) = split(level, '*');
         let kind = Isolation::from_name(name).ok_or_else(|| IsolationError::Unknown(name.into()))?;
-        let Some(size) = size else { return Ok(Self::alone(kind)) };
-        match size.parse::<u16>() {
-            Ok(1) => Ok(Self::alone(kind)),
-            Ok(_) if kind.is_thread() => Err(IsolationError::GroupedThreads(text.into())),
-            Ok(size @ 2..) if usize::from(size) <= MAX_STRATEGIES => Ok(Self::grouped(kind, size)),
-            _ => Err(IsolationError::Group(text.into())),
-        }
+        let speculation = match speculation {
+            None => Speculation::Open,
+            Some(_) if kind.is_thread() => return Err(IsolationError::ClosedThreads(text.into())),
+            Some(name) if name == Speculation::Closed.name() => Speculation::Closed,
+            Some(_) => return Err(IsolationError::Unknown(text.into())),
+        };
+        let level = match size.map(str::parse::<u16>) {
+            None | Some(Ok(1)) => Self::alone(kind),
+            Some(Ok(_)) if kind.is_thread() => return Err(IsolationError::GroupedThreads(text.into())),
+            Some(Ok(size @ 2..)) if usize::from(size) <= MAX_STRATEGIES => Self::grouped(kind, size),
+            _ => return Err(IsolationError::Group(text.into())),
+        };
+        Ok(Self { speculation, ..level })
     }
 }
 
@@ -118,10 +139,9 @@ impl From<IsolationLevel> for String {
 
 impl fmt::Display for IsolationLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.group_size {
-            1 => f.pad(self.kind().name()),
-            size => f.pad(&format!("{}*{size}", self.kind())),
-        }
+        let size = if self.group_size > 1 { format!("*{}", self.group_size) } else { String::new() };
+        let speculation = if self.speculation == Speculation::Closed { ":closed" } else { "" };
+        f.pad(&format!("{}{size}{speculation}", self.kind()))
     }
 }
 
@@ -161,6 +181,11 @@ pub enum IsolationError {
         "{0:?}: threads are in the engine's process, where all strategies of the level are; groups are for other levels"
     )]
     GroupedThreads(String),
+    /// Threads of the engine's process have its speculation.
+    #[error(
+        "{0:?}: the kernel separates processes, and threads are in the engine's; closed speculation is for other levels"
+    )]
+    ClosedThreads(String),
 }
 
 impl IsolationLevels {
@@ -235,6 +260,11 @@ impl IsolationLevels {
     /// Returns `true` if all strategies are threads of the engine's process.
     pub fn has_only_threads(&self) -> bool {
         self.as_slice().iter().all(|level| level.kind().is_thread())
+    }
+
+    /// Returns `true` if a level of its own closes the speculation of its processes.
+    pub fn has_closed(&self) -> bool {
+        self.as_slice().iter().any(|level| level.speculation == Speculation::Closed)
     }
 
     /// Returns `true` if all strategies have a level of this kind.
@@ -368,14 +398,36 @@ mod tests {
             ("process*", IsolationError::Group("process*".into())),
             ("process**2", IsolationError::Group("process**2".into())),
             ("cell*2", IsolationError::Unknown("cell".into())),
+            ("process*2:shut", IsolationError::Unknown("process*2:shut".into())),
+            ("keys:closed", IsolationError::ClosedThreads("keys:closed".into())),
         ] {
             assert_eq!(text.parse::<IsolationLevels>(), Err(wanted));
         }
     }
 
     #[test]
+    fn closed_level_is_another_one() {
+        let levels: IsolationLevels = "process+process:closed+process*2:closed".parse().unwrap();
+        assert_eq!((levels.only(), levels.is_only(Isolation::Process)), (None, true));
+        assert_eq!(levels.places().map(|(_, before)| before).collect::<Vec<_>>(), [0, 0, 0]);
+        let closed = levels.as_slice()[2];
+        assert_eq!((closed.group_size(), closed.speculation()), (2, Speculation::Closed));
+        assert!(closed != Isolation::Process && levels.has_closed());
+        assert!(
+            levels.as_slice()[0] == Isolation::Process
+                && !IsolationLevels::all(Isolation::Sandbox).has_closed()
+        );
+    }
+
+    #[test]
     fn levels_survive_saving() {
-        for text in ["process", "sandbox+thread+container", "process*4", "thread+process*2+sandbox*256"] {
+        for text in [
+            "process",
+            "sandbox+thread+container",
+            "process*4",
+            "thread+process*2+sandbox*256",
+            "process+process:closed+sandbox*2:closed",
+        ] {
             let saved = serde_json::to_string(&text.parse::<IsolationLevels>().unwrap()).unwrap();
             assert_eq!(saved, format!("{text:?}"), "one level is saved as before");
             let read: IsolationLevels = serde_json::from_str(&saved).unwrap();

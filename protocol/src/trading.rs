@@ -9,7 +9,7 @@ use crate::plan::{
 };
 use crate::role::Role;
 use crate::wire::{MAX_REPORTS, MAX_STRATEGIES, MAX_VENUES};
-use crate::workload::ExchangePlacement;
+use crate::workload::{ExchangePlacement, Speculation};
 use std::collections::BTreeMap;
 
 /// The name of the submit hand-off: strategies to orchestrator.
@@ -248,6 +248,24 @@ impl Plan {
     /// started alone.
     fn can_be_in_group(&self, strategy: StrategyIndex) -> bool {
         self.isolation.level_of(strategy).group_size() > 1 && !self.trading().is_spare(strategy)
+    }
+
+    /// Returns `true` if the speculation of a process is closed: that of strategies, by the run's
+    /// setting or by their level.
+    pub fn closes_speculation(&self, process: &ProcessPlan) -> bool {
+        let is_closed = |role: Role| match role {
+            Role::Strategy(strategy) => {
+                let level = self.isolation.level_of(strategy);
+                [self.trading().speculation, level.speculation()].contains(&Speculation::Closed)
+            }
+            _ => false,
+        };
+        self.roles_of(process).all(is_closed)
+    }
+
+    /// Returns `true` if the speculation of some process is closed.
+    pub fn has_closed_speculation(&self) -> bool {
+        self.processes.iter().any(|process| self.closes_speculation(process))
     }
 
     /// Checks the requirements of a trading plan beyond a consistent topology.

@@ -43,6 +43,19 @@ pub fn try_close() -> io::Result<()> {
     trial.join().unwrap_or_else(|_| Err(io::Error::other("the trial panicked")))
 }
 
+/// Returns why no process can be closed here; `None` if it can.
+pub fn missing() -> Option<String> {
+    let error = try_close().err()?;
+    let why = match error.raw_os_error() {
+        Some(libc::EINVAL) => "this kernel has no control of it",
+        Some(libc::ENXIO | libc::ENODEV | libc::EPERM) => {
+            "the kernel's mitigation is off (spectre_v2_user=off, mitigations=off), or this CPU needs none"
+        }
+        _ => "the kernel does not close it",
+    };
+    Some(format!("closed speculation: {why}: {error}"))
+}
+
 /// Checks that the speculation of a process is closed, by the kernel's word.
 ///
 /// # Errors

@@ -16,9 +16,7 @@ use nix::sys::resource::{RLIM_INFINITY, Resource};
 use nix::unistd::User;
 use planner::config::UsageError;
 use protocol::index::StrategyIndex;
-use protocol::plan::{
-    Isolation, LimitKeeper, Plan, ProcessPlan, Role, Speculation, StrategyResources, StrategyUser,
-};
+use protocol::plan::{Isolation, LimitKeeper, Plan, ProcessPlan, Role, StrategyResources, StrategyUser};
 use std::io::ErrorKind;
 use std::path::Path;
 use system::speculation;
@@ -129,28 +127,21 @@ pub fn start_conditions(plan: &Plan, process: &ProcessPlan, root: &Path) -> Resu
         limits.push((Resource::RLIMIT_RTPRIO, priority.into()));
     }
     let user = resources.user.as_ref().map(|user| (user.user, user.group));
-    let closes_speculation = is_strategy && plan.trading().speculation == Speculation::Closed;
-    Ok(StartConditions { groups, limits, user, closes_speculation })
+    Ok(StartConditions { groups, limits, user, closes_speculation: plan.closes_speculation(process) })
 }
+
+/// What to do where speculation cannot be closed.
+const OPEN_SPECULATION: &str = "Leave --speculation closed and levels such as process:closed out, or start the kernel with spectre_v2_user=prctl";
 
 /// Checks that this kernel lets processes close their speculation, if the plan asks for that.
 ///
 /// # Errors
 /// It does not, with the reason.
 pub fn check_speculation(plan: &Plan) -> Result<(), UsageError> {
-    if plan.trading().speculation == Speculation::Open {
-        return Ok(());
+    match speculation::missing().filter(|_| plan.has_closed_speculation()) {
+        Some(why) => Err(UsageError(format!("{why}.\n{OPEN_SPECULATION}"))),
+        None => Ok(()),
     }
-    speculation::try_close().map_err(|error| {
-        let why = match error.raw_os_error() {
-            Some(nix::libc::EINVAL) => "this kernel has no control of it",
-            Some(nix::libc::ENXIO | nix::libc::ENODEV | nix::libc::EPERM) => {
-                "the kernel's mitigation is off (spectre_v2_user=off, mitigations=off), or this CPU needs none"
-            }
-            _ => "the kernel does not close it",
-        };
-        UsageError(format!("--speculation closed: {why}: {error}.\nLeave --speculation out, or start the kernel with spectre_v2_user=prctl"))
-    })
 }
 
 /// Checks that the conditions of a started process have reached it: its speculation is closed. One
@@ -159,15 +150,14 @@ pub fn check_speculation(plan: &Plan) -> Result<(), UsageError> {
 /// # Errors
 /// The kernel reports another state.
 pub fn verify_speculation(plan: &Plan, process: &ProcessPlan, pid: u32) -> Result<()> {
-    let is_strategy = plan.roles_of(process).all(|role| matches!(role, Role::Strategy(_)));
-    if !is_strategy || plan.trading().speculation == Speculation::Open {
+    if !plan.closes_speculation(process) {
         return Ok(());
     }
     match speculation::check_closed(pid) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         checked => checked.with_context(|| {
             format!(
-                "--speculation closed did not reach {} (pid {pid}): its run would measure something else",
+                "closed speculation did not reach {} (pid {pid}): its run would measure something else",
                 process.name
             )
         }),
@@ -380,9 +370,14 @@ mod tests {
         );
         assert_eq!(others, [true; 2], "nothing was asked of them");
         assert!(verify_speculation(&closed, strategy, child.id()).is_ok(), "it has ended");
-        let conditions =
-            |process| start_conditions(&closed, process, planner::host::root()).unwrap().closes_speculation;
-        assert_eq!([strategy, engine].map(conditions), [true, false]);
+        let by_level = plan("strategies=3 isolation=process+process:closed+thread");
+        for (plan, wanted) in [(&closed, vec!["strategy-0"]), (&by_level, vec!["strategy-1"])] {
+            let is_closed = |process: &&ProcessPlan| {
+                start_conditions(plan, process, planner::host::root()).unwrap().closes_speculation
+            };
+            let names = plan.processes.iter().filter(is_closed).map(|process| process.name.as_str());
+            assert_eq!(names.collect::<Vec<_>>(), wanted);
+        }
     }
 
     #[test]

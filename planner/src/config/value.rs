@@ -129,7 +129,7 @@ impl SettingValue for IsolationLevels {
         let name = proptest::sample::select(Isolation::names());
         let level = (name, 1u16..=256).prop_map(|(name, size)| match (name, size % 4) {
             ("thread" | "keys", _) | (_, 0) => name.to_owned(),
-            _ if size == 1 => name.to_owned(),
+            _ if size == 1 => format!("{name}:closed"),
             _ => format!("{name}*{size}"),
         });
         proptest::collection::vec(level, 1..4).prop_map(|levels| levels.join("+")).boxed()

@@ -4,7 +4,7 @@ use system::named_enum;
 
 named_enum! {
     /// Whether the processes of strategies speculate over indirect branches as they do by default.
-    #[derive(Default)]
+    #[derive(Default, Hash, PartialOrd, Ord)]
     Speculation {
         /// The kernel's default: other processes on the same core may steer their predictions.
         #[default]

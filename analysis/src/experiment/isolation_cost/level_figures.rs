@@ -17,7 +17,7 @@ use verdict::summary::{LevelDifference, Measure};
 pub(super) const MIN_REPEATS: usize = 3;
 
 /// A run of a level, with the number of its repeat.
-pub(super) type Repeat<'a> = (u32, &'a RunOutline);
+pub(in crate::experiment) type Repeat<'a> = (u32, &'a RunOutline);
 
 /// A figure of one strategy, or of several together.
 type OfStrategy<'a> = &'a dyn Fn(&StrategyUsage) -> Option<f64>;
@@ -100,7 +100,10 @@ pub struct TurnRatios {
 impl LevelFigures {
     /// Computes the figures of a level; `None` for runs of launchers that did not save its usage.
     /// `threads` are the runs of the first threads.
-    pub(super) fn from_runs(own: &[Repeat<'_>], threads: Option<&[Repeat<'_>]>) -> Option<Self> {
+    pub(in crate::experiment) fn from_runs(
+        own: &[Repeat<'_>],
+        threads: Option<&[Repeat<'_>]>,
+    ) -> Option<Self> {
         let stolen = StolenShare::from_runs(own, threads);
         let (own, threads) = (known(own), threads.map(known));
         let first = own.first()?.1;

@@ -12,6 +12,8 @@ const MARGIN: f64 = 24.0;
 const LINE: f64 = 18.0;
 /// Characters in a line of the whole width.
 const LINE_CHARS: usize = 114;
+/// Characters in a line of a reason, which begins at the bars.
+const REASON_CHARS: usize = 98;
 /// Left edge of the bars, and their greatest width: CPU time that a level adds to an order.
 const BARS: f64 = 130.0;
 const BAR: f64 = 120.0;
@@ -66,7 +68,10 @@ fn drawing(ladder: &Ladder) -> ((f64, f64), Markup) {
         top += LINE;
         parts.push(text(MARGIN, top, "start", "strong", &rung.level));
         if let Some(why) = &rung.missing {
-            parts.push(text(BARS, top, "start", "dim", &format!("not on this machine: {why}")));
+            for (line, words) in wrap(&format!("not here: {why}"), REASON_CHARS, 0).iter().enumerate() {
+                top += if line > 0 { LINE } else { 0.0 };
+                parts.push(text(BARS, top, "start", "dim", words));
+            }
             continue;
         }
         let width = BAR * cpu(rung) / longest;

@@ -1,10 +1,12 @@
 //! `ladder`: every isolation level that a machine can do, side by side.
 //!
-//! Its folder holds three experiments: a bill whose levels take turns on a shared core, the faults
-//! of a strategy, and its disturbances. The ladder makes no runs and computes no statistics of its
-//! own: a rung is what the three say of one level.
+//! Its folder holds a bill whose levels take turns on a shared core, the faults of a strategy, and
+//! its disturbances; a comparison as well, if the launcher has a strategy that runs in a Wasm
+//! runtime. The ladder makes no runs and computes no statistics of its own: a rung is what they say
+//! of one level.
 
 mod card;
+mod wasm;
 
 pub use card::svg_card;
 
@@ -13,7 +15,9 @@ use super::{
     ALL, Answer, Containments, Disturbance, Disturbances, Experiment, ExperimentReport, ExperimentRuns,
     IsolationCosts, KindEntry, ReportSection, RowKind, machine_facts, sweep,
 };
-use crate::experiment::contain::{CONFIDENTIAL_NOTE, Contained, Containment, LevelConfidentiality};
+use crate::experiment::contain::{
+    CONFIDENTIAL_NOTE, Confidential, Contained, Containment, LevelConfidentiality,
+};
 use crate::grouping::distinct;
 use crate::stats::{Estimate, Percentile};
 use ::record::document::{Document, answer_json};
@@ -33,6 +37,8 @@ named_enum! {
     LadderPart {
         /// What each level costs on a shared core, by turns.
         Cost = "cost",
+        /// What a module in a Wasm runtime costs.
+        Wasm = "wasm",
         /// Where faults of a strategy stay.
         Faults = "faults",
         /// What a strategy that makes no mistake does to the others.
@@ -189,6 +195,9 @@ impl Rung {
     fn add_confidentiality(&mut self, rows: &[Containment]) {
         let level = self.level.parse().ok().filter(|_| self.missing.is_none());
         self.confidential = level.map(|level| LevelConfidentiality::of(level, rows));
+        if self.level == Self::WASM && self.missing.is_none() {
+            self.confidential = Some(wasm::CONFIDENTIALITY);
+        }
     }
 
     fn add_disturbances(&mut self, all: &Disturbances) {
@@ -256,6 +265,11 @@ impl Ladder {
                 let costs = IsolationCosts::from_runs(&ExperimentRuns::new(found))?;
                 self.rungs.iter_mut().for_each(|rung| rung.add_cost(&costs));
             }
+            LadderPart::Wasm => {
+                let runs = ExperimentRuns::new(found);
+                let rung = self.rungs.iter_mut().find(|rung| rung.level == Rung::WASM);
+                rung.map_or(Ok(()), |rung| rung.add_comparison(&runs))?;
+            }
             LadderPart::Faults => {
                 let all = Containments::from_experiment(found)?;
                 self.rungs.iter_mut().for_each(|rung| {
@@ -269,6 +283,12 @@ impl Ladder {
             }
         }
         Ok(())
+    }
+
+    /// Returns each level that is not here, with the reason.
+    pub fn missing(&self) -> Vec<String> {
+        let why = |rung: &Rung| Some(format!("{}: {}", rung.level, rung.missing.as_ref()?));
+        self.rungs.iter().filter_map(why).collect()
     }
 
     /// Returns the result in one line, to be pasted into an issue.
@@ -412,11 +432,10 @@ fn costs(ladder: &Ladder) -> Grid {
         ],
         &ladder.rungs,
     );
-    let missing =
-        ladder.rungs.iter().filter_map(|rung| Some(format!("{}: {}", rung.level, rung.missing.as_ref()?)));
-    missing.fold(grid, Grid::note).note(
+    let grid = ladder.missing().into_iter().fold(grid, Grid::note).note(
         "p50, p99: of rt_venue from due against threads, 95 % intervals; memory: PSS of a strategy's process",
-    )
+    );
+    if wasm::is_measured(ladder) { grid.note(wasm::COST_NOTE) } else { grid }
 }
 
 fn protection(ladder: &Ladder) -> Grid {
@@ -449,14 +468,15 @@ fn protection(ladder: &Ladder) -> Grid {
             .chain(disturbances.iter().map(|name| disturbed(rung, name)));
         verdict::table::grid::GridRow::plain(cells.collect())
     };
-    Grid::new(
+    let grid = Grid::new(
         "ladder_protection",
         "faults of a strategy, and what a strategy that makes none does",
         1,
         head,
         ladder.rungs.iter().map(row),
     )
-    .note(CONFIDENTIAL_NOTE)
+    .note(CONFIDENTIAL_NOTE);
+    if wasm::is_measured(ladder) { grid.note(wasm::FAULTS_NOTE) } else { grid }
 }
 
 #[cfg(test)]
@@ -525,6 +545,7 @@ mod tests {
         let ladder = ladder();
         let text = costs(&ladder).terminal(false);
         assert!(text.contains("container: no user namespaces"), "{text}");
+        assert_eq!(ladder.missing(), ["container: no user namespaces <here>"]);
         assert!(!ladder.line().contains("container"), "{}", ladder.line());
         assert!(ladder.line().contains("process: p50 +6.4 %"), "{}", ladder.line());
     }

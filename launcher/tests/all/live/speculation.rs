@@ -16,14 +16,15 @@ fn closed_speculation_reaches_strategies_and_their_successors_alone() {
         return skip(&format!("speculation cannot be closed: {why}"));
     }
     let is_closed = |pid| states(pid).iter().all(|state| state.ends_with("disabled"));
-    for isolation in ["process", "process*2", "container", "sandbox"] {
+    for isolation in ["process", "process*2", "container", "sandbox", "thread+process:closed"] {
         let launcher = match isolation {
             "container" => Launcher::contained(),
             "sandbox" => Launcher::sandboxed(),
             _ => Some(Launcher::new()),
         };
         let Some(launcher) = launcher else { continue };
-        let flags = format!("{LONG} --isolation {isolation} --speculation closed --on-death restart");
+        let setting = if isolation.contains(":closed") { "open" } else { "closed" };
+        let flags = format!("{LONG} --isolation {isolation} --speculation {setting} --on-death restart");
         let running = launcher.start(&flags);
         let name = if isolation.contains('*') { "group-0" } else { "strategy-1" };
         let victim = running.process(name);
@@ -39,8 +40,22 @@ fn closed_speculation_reaches_strategies_and_their_successors_alone() {
 }
 
 #[test]
+fn closed_speculation_is_refused_where_kernel_has_none() {
+    if try_close().is_ok() {
+        return skip("speculation can be closed here");
+    }
+    let launcher = Launcher::new();
+    for flags in ["--isolation process --speculation closed", "--isolation thread+process:closed"] {
+        let refused = launcher.result(&format!("{LONG} {flags}"));
+        refused.fails(2, &["closed speculation: ", "spectre_v2_user=prctl"]);
+    }
+}
+
+#[test]
 fn threads_have_no_closed_speculation() {
     let launcher = Launcher::new();
     let refused = launcher.result(&format!("{LONG} --isolation thread --speculation closed"));
     refused.fails(2, &["--speculation closed with --isolation thread", "Use --isolation process"]);
+    let refused = launcher.result(&format!("{LONG} --isolation keys:closed"));
+    refused.fails(2, &["the kernel separates processes"]);
 }
