@@ -64,6 +64,7 @@ impl PackedReceiver {
 
     /// Returns `true` if there is a message to take. Reads the sender's position only if all
     /// messages that were known are taken. A position that is none is stored in `fault`.
+    #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) fn has_message(&mut self, fault: &mut Option<PeerFault>) -> bool {
         self.head != self.end || self.find_more(fault)
