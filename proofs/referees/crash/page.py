@@ -152,11 +152,8 @@ def other_sizes(rows, counts):
         inline, bytes_ = SIZES.fullmatch(name).groups()
         sizes[inline or ""].append(f"{int(bytes_):,}")
     trials, *found = (sum(total(counts, name, column, fact) for name in rows for column in COLUMNS) for fact in ["trials", *KINDS])
-    outcome = ", ".join(f"{count} {kind}" for kind, count in zip(KINDS, found) if count) or "nothing"
-    return (
-        f"Queues of {listed(sizes[''])} bytes, and of {listed(sizes['inline-'])} pushed and popped inline (C++): {outcome} of those kinds in "
-        f"{trials:,} trials."
-    )
+    outcome = ", ".join(f"{count} {kind}" for kind, count in zip(KINDS, found) if count) or "0"
+    return f"Queues of {listed(sizes[''])} bytes,\nand of {listed(sizes['inline-'])} inline (C++): {outcome} of {trials:,}."
 
 
 def notes(rows):
