@@ -82,7 +82,8 @@ models() {
     local log=$copy/$1.log module packages=()
     shift
     for module in "$@"; do
-        packages+=(-p "$(cd "$copy/tree" && ls ./*/tests/loom/"$module".rs | cut -d / -f 2)")
+        # The package's name, which need not be its folder's.
+        packages+=(-p "$(cd "$copy/tree" && sed -n 's/^name = "\(.*\)"/\1/p;T;q' "$(ls ./*/tests/loom/"$module".rs | cut -d / -f 2)/Cargo.toml")")
     done
     (cd "$copy/tree" && timeout 300 cargo test -q "${packages[@]}" --no-fail-fast --release --target-dir "$copy/build" --test loom -- \
         $(printf '%s:: ' "$@")) >"$log" 2>&1 </dev/null

@@ -51,7 +51,7 @@ pub mod speculation;
 pub mod start;
 #[cfg(not(loom))]
 pub mod storm;
-
+#[cfg(not(loom))]
 pub mod switch_price;
 #[cfg(not(loom))]
 pub mod usage;

@@ -16,6 +16,7 @@ pub mod conformance;
 pub mod containment;
 #[cfg(not(loom))]
 mod description;
+#[cfg(not(loom))]
 pub mod heap;
 #[cfg(not(loom))]
 pub mod heap_rings;

@@ -7,6 +7,7 @@ page.py --compare NEW    prints the cells of another run that differ from crash-
 """
 
 import csv
+import re
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -25,6 +26,8 @@ COLUMNS = {
     "hostile word": ["hostile word"],
 }
 KINDS = ["lost", "doubled", "stuck", "leaked"]
+# Our queue with other sizes of messages, and inline: a sentence and no rows.
+SIZES = re.compile(r"bulkhead-(inline-)?(\d+)")
 
 
 def read(path=HERE / "crash-table.csv"):
@@ -92,8 +95,7 @@ least one column.
 """
 
 MEANING = """
-A cell counts the trials in which something went wrong, of all trials; 0/63: in none of 63. The rows of `bulkhead` are of the build before the packed ring;
-its rings of 56, 64, 200, 256 and 1,000 bytes were run again with 10 points: 0 lost, doubled, stuck or leaked in 3,782 trials.
+A cell counts the trials in which something went wrong, of all trials; 0/63: in none of 63. {sizes}
 
 - *lost*: a message that its sender had sent, or sent later, reached no receiver. The message in flight at the kill is not judged.
 - *doubled*: a message arrived more than once.
@@ -108,7 +110,8 @@ its rings of 56, 64, 200, 256 and 1,000 bytes were run again with 10 points: 0 l
 Push and pop are interrupted at every instruction, or at 180 at equal distances. Create, attach and detach are interrupted after each
 change of shared memory and around each system call (at most 30 of each), and at 15 instructions between. Hostile words are the first 64 of
 each mapping and 150 others. Rows with fewer trials are samples: their trials hang, or their runtime is slow. `proofs/referees/crash/README.md`
-has the commands, and rings with planted faults that the trials have to find.
+has the commands, and rings with planted faults that the trials have to find. What each transport's authors write, and what a caller has to do
+after a crash, is in `data/results/studies/crash-table.md`.
 """
 
 AUTHORS = """# What the authors write, and what is the caller's part
@@ -121,17 +124,11 @@ README, the documentation or the issues. Written by `proofs/referees/crash/page.
 """
 
 LIMITS = """
-## What is left to the caller
-
-What each transport's authors write about crashes, and what a caller has to do after one, is in
-`data/results/studies/crash-table.md`.
-
 ## What the table does not show
 
 - One machine, one kernel, one version of each. A sample of instructions can miss a window of a few instructions in long functions that
   change no shared memory and make no system call; other processes cannot see such a window.
-- Only files count as leaked, not objects of the kernel.
-- The kernel's own transports (message queues, sockets) keep their data outside of the processes: a hostile word cannot be written.
+- Only files count as leaked. A hostile word cannot be written into the kernel's own transports.
 - The media driver of `aeron-ipc` is killed in no trial.
 - Not in the table: nexus-shm (not in a registry), and tachyon-ipc, whose both ends start again after a crash.
 """
@@ -142,6 +139,21 @@ def table(rows, counts):
     for name, row in rows.items():
         lines.append(f"| `{name}` {row['version']} | " + " | ".join(cell(counts, name, column) for column in COLUMNS) + " |")
     return "\n".join(lines) + "\n"
+
+
+def listed(names):
+    return f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def other_sizes(rows, counts):
+    """Returns the sentence about our queue with other sizes of messages, and inline."""
+    sizes = {"": [], "inline-": []}
+    for name in rows:
+        inline, bytes_ = SIZES.fullmatch(name).groups()
+        sizes[inline or ""].append(f"{int(bytes_):,}")
+    trials, *found = (sum(total(counts, name, column, fact) for name in rows for column in COLUMNS) for fact in ["trials", *KINDS])
+    outcome = ", ".join(f"{count} {kind}" for kind, count in zip(KINDS, found) if count) or "0"
+    return f"Queues of {listed(sizes[''])} bytes,\nand of {listed(sizes['inline-'])} inline (C++): {outcome} of {trials:,}."
 
 
 def notes(rows):
@@ -168,11 +180,11 @@ def skipped(rows, counts):
     return f"\nEnded after 60 answers that did not come in at least one experiment, whose trials are a sample of its points: {', '.join(f'`{name}`' for name in names)}.\n" if names else ""
 
 
-def page(rows, counts, runs):
+def page(rows, sizes, counts, runs):
     languages = sorted({row["language"] for row in rows.values()})
     libraries = len({row["library"] for row in rows.values()})
     size = f"\n{len(rows)} rows of {libraries} libraries in {len(languages)} languages ({', '.join(languages)}).\n\n"
-    parts = [INTRODUCTION, size, table(rows, counts), conditions(rows, runs), MEANING, skipped(rows, counts), LIMITS, waiting(rows)]
+    parts = [INTRODUCTION, size, table(rows, counts), conditions(rows, runs), MEANING.format(sizes=other_sizes(sizes, counts)), skipped(rows, counts), LIMITS, waiting(rows)]
     return "".join(parts)
 
 
@@ -247,9 +259,10 @@ def main():
             sys.exit(__doc__)
         return compare(sys.argv[2])
     rows, counts, runs = read()
+    sizes = {name: rows.pop(name) for name in list(rows) if SIZES.fullmatch(name)}
     authors = AUTHORS + notes(rows)
     files = {
-        DOCS / "crash-table.md": page(rows, counts, runs),
+        DOCS / "crash-table.md": page(rows, sizes, counts, runs),
         DOCS / "images/crash-table.svg": chart(rows, counts),
         DATA / "crash-table.md": authors,
     }

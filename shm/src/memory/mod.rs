@@ -31,7 +31,9 @@ mod tests;
 pub use header::{Header, HeaderError, SegmentKind};
 #[cfg(not(loom))]
 pub use mapped::{PREFIX, list_segments, open_safely, unlink};
-pub(crate) use places::{Places, ReadOnlyPlaces, place_bytes};
+#[cfg(not(loom))]
+pub(crate) use places::place_bytes;
+pub(crate) use places::{Places, ReadOnlyPlaces};
 pub use region::{AtomicWords, ReadOnlyWords, Region, RegionError};
 pub use slots::Word;
 pub(crate) use slots::{Cursor, Slots};

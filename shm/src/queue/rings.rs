@@ -122,7 +122,7 @@ impl Rings {
         let place = match &mut self.active[..] {
             // The ring of the only producer: without a scan.
             [(_, ring)] => {
-                if !ring.has_message(&mut fault) {
+                if !ring.has_next(&mut fault) {
                     ring.prefetch_next();
                     return self.no_message(0, fault);
                 }

@@ -176,6 +176,8 @@ typedef struct {
     uint64_t *head_word;
     // The receiver.
     bhq_receiver *receiver;
+    // Messages that the last look at the sender's position found.
+    uint64_t found;
 } bhq_fast_receiver;
 
 #ifdef __cplusplus

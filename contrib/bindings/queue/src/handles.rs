@@ -76,6 +76,8 @@ pub struct FastReceiver {
     pub head_word: *mut u64,
     /// The receiver.
     pub receiver: *mut ReceiverHandle,
+    /// Messages that the last look at the sender's position found.
+    pub found: u64,
 }
 
 /// A handle may be used by one thread, and later by another one.

@@ -15,6 +15,19 @@ compile() { # program, then arguments of the compiler
 compile posix-mq
 compile sysv-msg
 compile unix-seqpacket
+# bulkhead's own queue, inline: a program for each size of a message.
+root=$(cd "$here/../../../.." && pwd)
+library=${CARGO_TARGET_DIR:-$root/target}/release/libbulkhead_queue.a
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)
+if [ -e "$library" ]; then
+    for bytes in 4 8 64 1000; do
+        echo "building bulkhead-inline-$bytes"
+        g++ -std=c++20 -O2 -o "$out/bulkhead-inline-$bytes" "-DBYTES=$bytes" "-DBULKHEAD_VERSION=\"$version\"" \
+            -I"$root/contrib/bindings/queue/include" "$here/bulkhead-inline.cpp" "$library" -lrt -lpthread -ldl -lm
+    done
+else
+    echo "SKIPPED bulkhead-inline: cargo build --release --package bulkhead-queue, in the root" >&2
+fi
 if [ -e /usr/include/boost/version.hpp ]; then
     compile boost-queue
 else

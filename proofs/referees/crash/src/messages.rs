@@ -22,16 +22,61 @@ fn words<const WORDS: usize>(sender: u64, number: u64) -> [u64; WORDS] {
     })
 }
 
-/// Returns a message with further words, which depend on its sender and its number.
-pub fn to_long<const WORDS: usize>(message: &Message) -> [u64; WORDS] {
-    words(message[0], message[1])
+/// A type whose values carry a [`Message`], longer or shorter.
+pub trait Form {
+    /// Returns the value that carries a message.
+    fn encode(message: &Message) -> Self;
+    /// Returns the carried message, or one that no sender makes if a bit of it does not belong to it.
+    fn decode(&self) -> Message;
 }
 
-/// Returns the first words of a message, or a message that no sender makes if one of the other
-/// words does not belong to them.
-pub fn from_long<const WORDS: usize>(long: &[u64; WORDS]) -> Message {
-    let message = core::array::from_fn(|word| long[word]);
-    if long[message.len()..] == to_long::<WORDS>(&message)[message.len()..] { message } else { DAMAGED }
+/// With further words, which depend on its sender and its number.
+impl<const WORDS: usize> Form for [u64; WORDS] {
+    fn encode(message: &Message) -> Self {
+        words(message[0], message[1])
+    }
+
+    fn decode(&self) -> Message {
+        let message = core::array::from_fn(|word| self[word]);
+        if self[message.len()..] == Self::encode(&message)[message.len()..] { message } else { DAMAGED }
+    }
+}
+
+impl Form for u32 {
+    fn encode(message: &Message) -> Self {
+        short(message, Self::BITS) as Self
+    }
+
+    fn decode(&self) -> Message {
+        from_short((*self).into(), Self::BITS)
+    }
+}
+
+impl Form for u64 {
+    fn encode(message: &Message) -> Self {
+        short(message, Self::BITS)
+    }
+
+    fn decode(&self) -> Message {
+        from_short(*self, Self::BITS)
+    }
+}
+
+/// Bits of the number of a message that a short one has. No trial sends more messages.
+const NUMBER_BITS: u32 = 12;
+
+/// Returns sender and number in the lower half of `bits` bits, and a check in the upper half.
+fn short(&[sender, number, ..]: &Message, bits: u32) -> u64 {
+    let key = sender << NUMBER_BITS | number & ((1 << NUMBER_BITS) - 1);
+    let check = key.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits / 2);
+    key | check << (bits / 2)
+}
+
+/// Returns the message that a short one carries, or one that no sender makes.
+fn from_short(found: u64, bits: u32) -> Message {
+    let key = found & ((1 << (bits / 2)) - 1);
+    let carried = message(key >> NUMBER_BITS, key & ((1 << NUMBER_BITS) - 1));
+    if short(&carried, bits) == found { carried } else { DAMAGED }
 }
 
 /// Decodes sender and number of a message; `None` if no sender makes such a message.
@@ -46,19 +91,35 @@ mod tests {
 
     #[test]
     fn long_message_with_any_damaged_word_is_refused() {
-        let long: [u64; 25] = to_long(&message(3, 5));
-        assert_eq!(decode(&from_long(&long)), Some((3, 5)));
+        let long = <[u64; 25]>::encode(&message(3, 5));
+        assert_eq!(decode(&long.decode()), Some((3, 5)));
         for word in 0..long.len() {
             let mut damaged = long;
             damaged[word] ^= 1 << 40;
-            assert_eq!(decode(&from_long(&damaged)), None, "word {word}");
+            assert_eq!(decode(&damaged.decode()), None, "word {word}");
         }
     }
 
     #[test]
     fn long_message_of_two_messages_is_refused() {
-        let (mut mixed, other): ([u64; 25], [u64; 25]) = (to_long(&message(3, 5)), to_long(&message(3, 6)));
+        let [mut mixed, other] = [5, 6].map(|number| <[u64; 25]>::encode(&message(3, number)));
         mixed[7..].copy_from_slice(&other[7..]);
-        assert_eq!(decode(&from_long(&mixed)), None);
+        assert_eq!(decode(&mixed.decode()), None);
+    }
+
+    #[test]
+    fn short_message_with_any_damaged_bit_is_refused() {
+        assert_eq!(decode(&u32::encode(&message(2, 300)).decode()), Some((2, 300)));
+        assert_eq!(decode(&u64::encode(&message(2, 300)).decode()), Some((2, 300)));
+        for bit in 0..64 {
+            let [four, eight] = [1 << (bit % 32), 1 << bit];
+            assert_eq!(decode(&(u32::encode(&message(2, 300)) ^ four as u32).decode()), None, "bit {bit}");
+            assert_eq!(decode(&(u64::encode(&message(2, 300)) ^ eight).decode()), None, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn short_message_of_zeros_is_refused() {
+        assert_eq!([0_u32.decode(), 0_u64.decode()].map(|zeros| decode(&zeros)), [None; 2]);
     }
 }

@@ -7,6 +7,9 @@ use crate::memory::{AtomicWords, HeaderError, ReadOnlyPlaces, ReadOnlyWords, Wor
 use crate::ring::PeerFault;
 use crate::sync::Ordering;
 
+/// Spin-loop hints of a receiver that steps back: the time of one transfer of a cache line or two.
+const STEP_BACK_SPINS: usize = 8;
+
 /// The receiving end of a packed ring.
 // An empty poll reads the front of one line.
 #[repr(C, align(64))]
@@ -15,6 +18,8 @@ pub struct PackedReceiver {
     head: u64,
     /// Messages that are known to be published; not before `head`.
     end: u64,
+    /// Messages that the last look at the sender's position found.
+    found: u64,
     tail_word: ReadOnlyWords,
     places: ReadOnlyPlaces,
     head_word: Word,
@@ -35,7 +40,7 @@ impl PackedReceiver {
         // Relaxed: the crash of a predecessor is certain, and so are its stores.
         let head = head_word.load(Ordering::Relaxed).min(POSITION_LIMIT);
         let (tail_word, capacity) = (tail.slice(at, 1), shape.capacity as u64);
-        Ok(Self { head, end: head, tail_word, places, head_word, capacity })
+        Ok(Self { head, end: head, found: 0, tail_word, places, head_word, capacity })
     }
 
     /// Returns the size of a message in bytes.
@@ -59,9 +64,35 @@ impl PackedReceiver {
 
     /// Returns `true` if there is a message to take. Reads the sender's position only if all
     /// messages that were known are taken. A position that is none is stored in `fault`.
+    #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) fn has_message(&mut self, fault: &mut Option<PeerFault>) -> bool {
         self.head != self.end || self.find_more(fault)
+    }
+
+    /// Returns `true` as [`PackedReceiver::has_message`] does, for a receiver that polls no other
+    /// ring: it steps back before a look.
+    #[inline(always)]
+    pub(crate) fn has_next(&mut self, fault: &mut Option<PeerFault>) -> bool {
+        if self.head != self.end {
+            return true;
+        }
+        if self.should_step_back() {
+            (0..STEP_BACK_SPINS).for_each(|_| core::hint::spin_loop());
+        }
+        self.find_more(fault)
+    }
+
+    /// Returns `true` if the last look found more messages than one, and few.
+    ///
+    /// Each look takes the line of the position, and that of the messages, away from the sender,
+    /// which needs them for its next push. A receiver that is as fast as its sender would move both
+    /// for every few messages: it waits for a moment before it looks again. One message is that of
+    /// an exchange, which nothing follows; many are worth a look. In a ring of less than 16 none
+    /// are few: its sender would soon be out of room.
+    #[inline(always)]
+    const fn should_step_back(&self) -> bool {
+        self.found > 1 && self.found * 8 <= self.capacity
     }
 
     /// Reads the sender's position. Returns `true` if there is a message to take.
@@ -72,6 +103,7 @@ impl PackedReceiver {
         let waiting = tail.wrapping_sub(self.head);
         // Not before the last one: the difference wraps.
         if waiting.wrapping_sub(self.end - self.head) <= self.capacity && waiting <= self.capacity {
+            self.found = tail.wrapping_sub(self.end);
             self.end = tail;
             return waiting > 0;
         }
@@ -137,7 +169,7 @@ impl PackedReceiver {
     #[inline(always)]
     pub fn take(&mut self, message: &mut [u8]) -> Result<bool, PeerFault> {
         let mut fault = None;
-        let has_message = self.has_message(&mut fault);
+        let has_message = self.has_next(&mut fault);
         if has_message {
             self.copy_next(message);
         }
@@ -199,5 +231,39 @@ impl PackedReceiver {
     pub fn set_position(&mut self, position: EndPosition) {
         self.head = position.own.min(POSITION_LIMIT);
         self.end = position.known.max(self.head);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::ring::packed::heap_ring;
+
+    /// Returns whether a receiver steps back after looks that found these numbers of messages.
+    fn steps_back(capacity: usize, found: &[usize]) -> bool {
+        let (mut sender, mut receiver) = heap_ring(8, capacity);
+        for &count in found {
+            assert_eq!(sender.push_many(&vec![1; 8 * count]), count);
+            (0..count).for_each(|_| assert_eq!(receiver.pop(&mut [0; 8]), Ok(true)));
+            if count == 0 {
+                assert_eq!(receiver.pop(&mut [0; 8]), Ok(false));
+            }
+        }
+        receiver.should_step_back()
+    }
+
+    #[test]
+    fn receiver_steps_back_after_few_messages() {
+        assert!(steps_back(1024, &[2]) && steps_back(1024, &[128]) && steps_back(16, &[2]));
+    }
+
+    #[test]
+    fn receiver_looks_again_after_one_none_or_many() {
+        assert!(!steps_back(1024, &[]) && !steps_back(1024, &[1]) && !steps_back(1024, &[129]));
+        assert!(!steps_back(1024, &[2, 0]) && !steps_back(1024, &[2, 1]));
+    }
+
+    #[test]
+    fn receiver_of_short_ring_never_steps_back() {
+        (0..=8).for_each(|found| assert!(!steps_back(8, &[found]), "{found}"));
     }
 }

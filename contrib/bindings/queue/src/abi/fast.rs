@@ -8,14 +8,23 @@ use crate::handles::{FastReceiver, FastSender, ReceiverHandle, SenderHandle};
 use core::ptr::with_exposed_provenance_mut;
 use shm::ring::packed::EndPosition;
 
+/// Memory in cache lines of its own: a program may use its two ends in two threads.
+#[repr(C, align(128))]
+struct OwnLines<T>(T);
+
+/// Allocates memory that a handle will own. Returns its address.
+fn allocate<T>(value: T) -> usize {
+    Box::into_raw(Box::new(OwnLines(value))).expose_provenance()
+}
+
 /// Frees memory that a handle owns.
 ///
 /// # Safety
-/// The address is 0, or that of a box of `T` which is not used again.
+/// The address is 0, or was returned by [`allocate`] for this type and is not used again.
 unsafe fn free<T>(address: usize) {
     if address != 0 {
         // SAFETY: by this function's contract.
-        drop(unsafe { Box::from_raw(with_exposed_provenance_mut::<T>(address)) });
+        drop(unsafe { Box::from_raw(with_exposed_provenance_mut::<OwnLines<T>>(address)) });
     }
 }
 
@@ -23,7 +32,7 @@ impl SenderHandle {
     /// Returns what the program works with, if it has asked for it.
     #[inline(always)]
     fn fast(&mut self) -> Option<&mut FastSender> {
-        // SAFETY: the address is 0, or that of a box that this handle owns. During a call the
+        // SAFETY: the address is 0, or that of memory that this handle owns. During a call the
         // program does not use it.
         unsafe { with_exposed_provenance_mut::<FastSender>(self.fast).as_mut() }
     }
@@ -46,7 +55,7 @@ impl SenderHandle {
 
 impl Drop for SenderHandle {
     fn drop(&mut self) {
-        // SAFETY: the address is 0, or that of a box that this handle owns.
+        // SAFETY: the address is 0, or that of memory that this handle owns.
         unsafe { free::<FastSender>(self.fast) };
     }
 }
@@ -55,7 +64,7 @@ impl ReceiverHandle {
     /// Returns what the program works with, if it has asked for it.
     #[inline(always)]
     fn fast(&mut self) -> Option<&mut FastReceiver> {
-        // SAFETY: the address is 0, or that of a box that this handle owns. During a call the
+        // SAFETY: the address is 0, or that of memory that this handle owns. During a call the
         // program does not use it.
         unsafe { with_exposed_provenance_mut::<FastReceiver>(self.fast).as_mut() }
     }
@@ -87,7 +96,7 @@ impl ReceiverHandle {
 
 impl Drop for ReceiverHandle {
     fn drop(&mut self) {
-        // SAFETY: the address is 0, or that of a box that this handle owns.
+        // SAFETY: the address is 0, or that of memory that this handle owns.
         unsafe { free::<FastReceiver>(self.fast) };
     }
 }
@@ -125,7 +134,7 @@ pub unsafe extern "C" fn bhq_fast_sender_of(
     sender.run(|sender| {
         let (layout, position) = (sender.sender.layout(), sender.sender.position());
         if sender.fast == 0 {
-            let made = Box::new(FastSender {
+            sender.fast = allocate(FastSender {
                 tail: position.own,
                 limit: position.known,
                 capacity: layout.capacity,
@@ -138,7 +147,6 @@ pub unsafe extern "C" fn bhq_fast_sender_of(
                 wake_flag: core::ptr::from_ref(sender.sender.wake_flag()).cast(),
                 sender: address,
             });
-            sender.fast = Box::into_raw(made).expose_provenance();
         }
         // SAFETY: not null, so by this function's contract it is valid for the write.
         unsafe { fast.write(with_exposed_provenance_mut(sender.fast)) };
@@ -184,7 +192,7 @@ pub unsafe extern "C" fn bhq_fast_receiver_of(
     receiver.run(|receiver| {
         let layout = receiver.receiver.ring_layout();
         if receiver.fast == 0 {
-            let made = Box::new(FastReceiver {
+            receiver.fast = allocate(FastReceiver {
                 head: 0,
                 end: 0,
                 capacity: 0,
@@ -195,8 +203,8 @@ pub unsafe extern "C" fn bhq_fast_receiver_of(
                 tail_word: layout.tail.cast(),
                 head_word: layout.head.cast_mut().cast(),
                 receiver: address,
+                found: 0,
             });
-            receiver.fast = Box::into_raw(made).expose_provenance();
         }
         // SAFETY: not null, so by this function's contract it is valid for the write.
         unsafe { fast.write(with_exposed_provenance_mut(receiver.fast)) };

@@ -1,18 +1,21 @@
 //! bulkhead-shm: queues under a name, of one sender and of several, with messages of the table's
-//! 56 bytes or longer ones. A receiver releases a message once it has it.
+//! 56 bytes, or longer or shorter ones. A receiver releases a message once it has it.
 
-use crate::messages::{from_long, to_long};
+use crate::messages::Form;
 use crate::peer::{Attach, CAPACITY, End, Peer, name, text};
-use shm::queue::{self, MessageQueue, ProducerState, Receiver, Sender};
+use shm::queue::{self, Message, MessageQueue, ProducerState, Receiver, Sender};
 
-/// A queue of this project, with `SENDERS` senders and messages of `WORDS` words, at least seven.
-pub fn peer<const SENDERS: usize, const WORDS: usize>(row: &'static str, kind: &'static str) -> Peer {
+/// A queue of this project, with `SENDERS` senders.
+pub fn peer<const SENDERS: usize, M: Form + Message + 'static>(
+    row: &'static str,
+    kind: &'static str,
+) -> Peer {
     let peer = Peer::new(
         [row, "bulkhead-shm", kind],
         // The receiver creates the queue; the senders join it.
         End::Receiver,
         |place, attach| {
-            let mut queue = queue::open::<[u64; WORDS]>(&name(place)).map_err(text)?;
+            let mut queue = queue::open::<M>(&name(place)).map_err(text)?;
             let states = queue.producers().map_err(text)?;
             // One that was killed before it had attached left its place free.
             let dead = states.iter().position(|state| matches!(state, ProducerState::Dead { .. }));
@@ -29,14 +32,14 @@ pub fn peer<const SENDERS: usize, const WORDS: usize>(row: &'static str, kind: &
                 Attach::Create => queue::mpsc_of(&name, SENDERS, CAPACITY as u32),
                 Attach::Join | Attach::Resume => queue::open(&name),
             };
-            let mut queue: MessageQueue<[u64; WORDS]> = queue.map_err(text)?;
+            let mut queue: MessageQueue<M> = queue.map_err(text)?;
             let receiver = if attach == Attach::Resume { queue.resume_receiver() } else { queue.receiver() };
             Ok((receiver.map_err(text)?, queue))
         },
-        |sender: &mut Sender<[u64; WORDS]>, message| Ok(sender.push(&to_long(message)).is_ok()),
-        |(receiver, _): &mut (Receiver<[u64; WORDS]>, _)| {
+        |sender: &mut Sender<M>, message| Ok(sender.push(&M::encode(message)).is_ok()),
+        |(receiver, _): &mut (Receiver<M>, _)| {
             let Some(taken) = receiver.take().map_err(text)? else { return Ok(None) };
-            let message = from_long::<WORDS>(&taken);
+            let message = taken.decode();
             taken.release();
             Ok(Some(message))
         },

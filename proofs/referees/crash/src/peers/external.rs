@@ -23,7 +23,17 @@ const fn external(names: [&'static str; 4], has_many_senders: bool, hint: &'stat
     External { name, library, language, kind, has_many_senders, hint }
 }
 
-const ALL: [External; 9] = [
+/// A queue of bulkhead that is used without a call for each message.
+const fn inline(name: &'static str, kind: &'static str) -> External {
+    let hint = "cargo build --release --package bulkhead-queue in the root, and run external/build.sh";
+    external([name, "bulkhead-queue", "C++", kind], false, hint)
+}
+
+const ALL: [External; 13] = [
+    inline("bulkhead-inline-4", "SPSC queue of 4 bytes, inline"),
+    inline("bulkhead-inline-8", "SPSC queue of 8 bytes, inline"),
+    inline("bulkhead-inline-64", "SPSC queue of 64 bytes, inline"),
+    inline("bulkhead-inline-1000", "SPSC queue of 1,000 bytes, inline"),
     external(
         ["boost-queue", "Boost.Interprocess", "C++", "message_queue"],
         true,

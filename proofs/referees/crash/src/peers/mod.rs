@@ -21,19 +21,18 @@ pub use external::print_missing;
 
 use crate::peer::Peer;
 
-/// Words of a long message: 200 bytes.
-const LONG: usize = 25;
-
-/// Returns the transports of this program. A queue of bulkhead has the senders and the words of a
-/// message that its parameters say.
+/// Returns the transports of this program. A queue of bulkhead has the senders and the messages that
+/// its parameters say.
 pub fn own() -> Vec<Peer> {
     let mut own = vec![
-        bulkhead::peer::<1, 7>("bulkhead-spsc", "SPSC queue"),
-        bulkhead::peer::<3, 7>("bulkhead-mpsc", "MPSC queue"),
-        bulkhead::peer::<1, LONG>("bulkhead-spsc-long", "SPSC queue of 200 bytes"),
-        bulkhead::peer::<1, 8>("bulkhead-64", "SPSC queue of 64 bytes"),
-        bulkhead::peer::<1, 32>("bulkhead-256", "SPSC queue of 256 bytes"),
-        bulkhead::peer::<2, 125>("bulkhead-1000", "MPSC queue of 1,000 bytes"),
+        bulkhead::peer::<1, [u64; 7]>("bulkhead-spsc", "SPSC queue"),
+        bulkhead::peer::<3, [u64; 7]>("bulkhead-mpsc", "MPSC queue"),
+        bulkhead::peer::<1, [u64; 25]>("bulkhead-spsc-long", "SPSC queue of 200 bytes"),
+        bulkhead::peer::<1, u32>("bulkhead-4", "SPSC queue of 4 bytes"),
+        bulkhead::peer::<1, u64>("bulkhead-8", "SPSC queue of 8 bytes"),
+        bulkhead::peer::<1, [u64; 8]>("bulkhead-64", "SPSC queue of 64 bytes"),
+        bulkhead::peer::<1, [u64; 32]>("bulkhead-256", "SPSC queue of 256 bytes"),
+        bulkhead::peer::<2, [u64; 125]>("bulkhead-1000", "MPSC queue of 1,000 bytes"),
         shaq::spsc(),
         shaq::mpmc(),
         ringfire::spmc(),
