@@ -103,8 +103,8 @@ impl Containment<'_> {
         has_died
     }
 
-    /// Returns why the last incarnation of an engine or exchange is not restarted, if that is because
-    /// too many before it were killed during recovery.
+    /// Returns why the last incarnation of an engine or exchange is not restarted, if that is
+    /// because too many before it were killed during recovery.
     pub(crate) fn reason_for_no_restart(&self, process: usize) -> Option<String> {
         let case = self.processes.iter().find(|case| case.is_process(process) && case.is_journaled())?;
         (case.attempts >= MAX_ATTEMPTS).then(|| {
