@@ -4,14 +4,42 @@
 # the first order after; a strategy at each level, until the engine has repaired what it left. A
 # second line splits the time until the death was proven: early (all threads were exiting) or late
 # (the kernel had dismantled the process). 50 kills of each, about four minutes.
-# `RUNS=2 bash .ci/restarts.sh`: fewer than 5 runs of 10 kills each. `CASES="engine strategy-sandbox"`:
-# only these of engine, exchange, engine-without-standby, strategy-process, strategy-sandbox,
-# strategy-container. `LAUNCHER=PATH`: another build.
+#
+# The case `bursts` kills two or three of engine, exchange and strategy 0 to 30 ms apart, the same
+# one again as well, next to two busy loops; every second run has no standbys. It prints counts.
+#
+# Fails if a run does: an order lost that no death of its strategy explains, or doubled, or an engine
+# that is given up. The folders of such runs are kept.
+#
+# `RUNS=2 bash .ci/restarts.sh`: fewer than 5 runs, of 10 kills or 9 bursts each. `SEED=7`: other
+# bursts. `CASES="engine strategy-sandbox"`: only these of engine, exchange, engine-without-standby,
+# strategy-process, strategy-sandbox, strategy-container, bursts. `LAUNCHER=PATH`: another build.
+# 504 bursts, about ten minutes: `CASES=bursts RUNS=56 bash .ci/restarts.sh`.
 set -euo pipefail
-launcher=${LAUNCHER:-target/release/launcher} runs=${RUNS:-5} out=$(mktemp -d)
-cases=${CASES:-engine exchange engine-without-standby strategy-process strategy-sandbox strategy-container}
-trap 'rm -rf "$out"' EXIT
+launcher=${LAUNCHER:-target/release/launcher} runs=${RUNS:-5} out=$(mktemp -d) failed="" busy=""
+cases=${CASES:-engine exchange engine-without-standby strategy-process strategy-sandbox strategy-container bursts}
+RANDOM=${SEED:-1}
+trap 'kill $busy 2>/dev/null || true; [ -n "$failed" ] || rm -rf "$out"' EXIT
 [ -x "$launcher" ] || cargo build --quiet --release -p launcher
+
+# Prints the faults of a run of ten kills. They are finitely many: a role that is killed in each of
+# 16 recoveries is given up, which `every` can do on a loaded machine.
+kills_of() {
+  for at in $(seq 200 400 3800); do printf 'kill:%s@%sms;' "$1" "$at"; done
+}
+
+# Sets `faults` to those of a run of nine bursts.
+draw_bursts() {
+  local victims=(engine exchange strategy-0) at burst
+  faults=""
+  for burst in $(seq 200 400 3400); do
+    at=$burst
+    for _ in $(seq $((2 + RANDOM % 2))); do
+      faults+="kill:${victims[RANDOM % 3]}@${at}ms;"
+      at=$((at + RANDOM % 31))
+    done
+  done
+}
 
 # Kills the standbys of a run's engine as soon as they exist: they are children of the launcher.
 without_standbys() {
@@ -31,25 +59,37 @@ for case in $cases; do
   victim=${case%%-*} level=process journal="--venue book --venues 1 --exchange process --idle park --journal process"
   case $case in
     strategy-*) level=${case#strategy-} victim=strategy-0 journal="--venues 1 --idle park" ;;
+    bursts) for _ in 1 2; do sh -c 'while :; do :; done' & busy+=" $!"; done ;;
   esac
-  for _ in $(seq "$runs"); do
+  for number in $(seq "$runs"); do
+    case $case in bursts) draw_bursts ;; *) faults=$(kills_of "$victim") ;; esac
+    # A kill that finds its victim dead strikes nobody.
     # shellcheck disable=SC2086
-    "$launcher" run $journal --isolation "$level" --on-death restart --orders 40k --window 4s \
-      --fault "kill:$victim@200ms every 400ms" --out "$out/runs" --json >>"$out/$case.json" 2>"$out/err" </dev/null &
+    "$launcher" run $journal --isolation "$level" --on-death restart --orders 40k --window 4s --allow-unfired \
+      --fault "${faults%;}" --out "$out/$case-$number" --json >>"$out/$case.json" 2>"$out/err" </dev/null &
     run=$!
-    [ "$case" != engine-without-standby ] || without_standbys "$run"
-    wait "$run" || cat "$out/err" >&2
-    rm -rf "$out/runs"
+    case $case-$((number % 2)) in engine-without-standby-* | bursts-0) without_standbys "$run" ;; esac
+    if wait "$run"; then
+      rm -rf "$out/$case-$number"
+    else
+      failed+=" $out/$case-$number"
+      cat "$out/err" >&2
+    fi
   done
+  # shellcheck disable=SC2086
+  [ -z "$busy" ] || { kill $busy; wait $busy 2>/dev/null || true; busy=""; }
   CASE=$case perl -MJSON::PP -e '
     use strict;
     my ($text) = map { local (@ARGV, $/) = $_; scalar <> } @ARGV;
-    my (%steps, %proofs, $valid, $lost);
+    my (%steps, %proofs, $runs, $valid, $lost, $of_survivors, $doubled, $kills);
     my @names = qw(detected proven woken replayed running first-order);
     my $is_strategy = $ENV{CASE} =~ /^strategy/;
     @names = qw(detected repaired) if $is_strategy;
     for my $run (JSON::PP->new->incr_parse($text)) {
-      $valid += $run->{valid} ? 1 : 0, $lost += $run->{orders}{lost};
+      $runs++, $valid += $run->{valid} && $run->{outcome}{ended} eq "complete" ? 1 : 0;
+      $lost += $run->{orders}{lost}, $doubled += $run->{orders}{duplicated};
+      $of_survivors += $run->{containment} ? $run->{containment}{lost_of_survivors} : $run->{orders}{lost};
+      $kills += @{$run->{plan}{faults}} - @{$run->{unstruck}};
       for my $death (@{$run->{$is_strategy ? "incidents" : "comebacks"}}) {
         my ($killed, $detected) = @{$death}{qw(fault_ns detected_ns)};
         next unless defined $killed;
@@ -69,7 +109,9 @@ for case in $cases; do
         push @{$proofs{$is_early ? "early" : "late"}}, $detected - $killed;
       }
     }
-    printf "%s: %d kills, %d runs valid, %d orders lost\n", $ENV{CASE}, scalar @{$steps{sum} // []}, $valid, $lost;
+    printf "%s: %d kills, %d of %d runs complete and valid, %d orders lost, %d of them with no dead strategy, %d doubled\n",
+      $ENV{CASE}, $kills, $valid, $runs, $lost, $of_survivors, $doubled;
+    exit if $ENV{CASE} eq "bursts";
     my $row = sub {
       my ($name, @sorted) = ($_[0], sort { $a <=> $b } @{$_[1]});
       my @quantiles = map { $sorted[$_ * $#sorted] / 1e6 } 0.5, 0.9, 0.99, 1;
@@ -79,3 +121,4 @@ for case in $cases; do
     $row->("proof $_", $proofs{$_}, sprintf "   (%d)", scalar @{$proofs{$_}}) for grep { $proofs{$_} } qw(early late);
   ' "$out/$case.json"
 done
+[ -z "$failed" ] || { echo "FAILED, kept:$failed" >&2; exit 1; }

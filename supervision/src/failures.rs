@@ -143,6 +143,10 @@ impl Supervisor<'_> {
             } + &unattached;
             return with_own_message(&ending, error.unwrap_or(last_words));
         }
+        let exit_text = match self.containment.reason_for_no_restart(*process) {
+            Some(reason) => format!("{exit_text}: {reason}"),
+            None => exit_text,
+        };
         let what = error.map_or(exit_text, ToOwned::to_owned);
         if last_words.is_empty() || last_words.contains(&what) {
             what

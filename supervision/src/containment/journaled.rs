@@ -103,6 +103,18 @@ impl Containment<'_> {
         has_died
     }
 
+    /// Returns why the last incarnation of an engine or exchange is not restarted, if that is
+    /// because too many before it were killed during recovery.
+    pub(crate) fn reason_for_no_restart(&self, process: usize) -> Option<String> {
+        let case = self.processes.iter().find(|case| case.is_process(process) && case.is_journaled())?;
+        (case.attempts >= MAX_ATTEMPTS).then(|| {
+            format!(
+                "killed {MAX_ATTEMPTS} times in a row before it had recovered; if a fault did that, give it a longer \
+                 `every`"
+            )
+        })
+    }
+
     /// Restarts an engine or exchange whose death is proven: nothing writes its memory any more.
     pub(super) fn restart_journaled(
         &mut self,

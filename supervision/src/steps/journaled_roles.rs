@@ -24,6 +24,32 @@ fn killed_exchange_without_journal_ends_run() {
     assert!(run.incidents().is_empty() && !run.actions.contains(&Action::Restart(exchange)));
 }
 
+/// Its orders are not lost by a successor: there is none. Recovering once begins the count anew.
+#[test]
+fn engine_killed_in_each_recovery_ends_run_with_reason() {
+    let plan = journaled(500);
+    let mut run = SteppedRun::start(&plan);
+    let engine = plan.process_of(Role::Orchestrator).unwrap();
+    let restart_count = |run: &SteppedRun<'_>| {
+        run.actions.iter().filter(|action| **action == Action::Restart(engine)).count()
+    };
+    run.run_for(200);
+    while restart_count(&run) < 10 {
+        run.exit(engine, "signal 9 (SIGKILL)");
+        run.step();
+    }
+    run.run_for(100);
+    for _ in 0..100 {
+        run.exit(engine, "signal 9 (SIGKILL)");
+        run.step();
+    }
+    assert_eq!(restart_count(&run), 10 + 16);
+    let outcome = run.run_to_end();
+    let RunOutcome::Failed { process, what, .. } = &outcome else { panic!("{outcome:?}") };
+    let reason = "signal 9 (SIGKILL): killed 16 times in a row before it had recovered";
+    assert!(process == "engine" && what.starts_with(reason), "{outcome:?}");
+}
+
 /// The others trade on, and no strategy is blamed.
 #[test]
 fn hung_engine_or_exchange_restarts_alone() {
