@@ -262,8 +262,8 @@ fn set_threads(plan: &mut Plan, resolved: &Resolved, machine: &Machine, per_venu
     }
     let sleepers = threads.iter().filter(|thread| thread.idle != Idle::Spin).count() as u64;
     let max_sleeps = (MAX_SLEEP_RECORDS / sleepers.max(1)).clamp(MIN_SLEEP_RECORDS, MAX_SLEEPS);
-    // A role wakes up twice for each order, when it arrives and when its first report does, and once
-    // for each further report.
+    // A role wakes up twice for each order, when it arrives and when its first report does, and
+    // once for each further report.
     let wakes = |role: &Role| orders(role).saturating_mul(2 + further);
     for thread in threads.iter_mut() {
         if thread.idle != Idle::Spin {

@@ -80,8 +80,8 @@ pub(crate) struct GapQuota {
 }
 
 impl GapQuota {
-    /// Creates the quota of a log. It includes the gaps that earlier incarnations kept: their number in
-    /// the status block, or `count()` if that has none.
+    /// Creates the quota of a log. It includes the gaps that earlier incarnations kept: their
+    /// number in the status block, or `count()` if that has none.
     pub fn new(capacity: u64, [dropped, counted]: [AtomicWords; 2], count: impl FnOnce() -> u64) -> Self {
         // Relaxed: the store of a dead predecessor. A wrong value only wastes capacity.
         let kept = match counted[0].load(Ordering::Relaxed) {

@@ -243,8 +243,8 @@ impl LinkEnd {
         OrderId::new(self.peer, self.epoch, (self.hand_off as u64) << 1 | self.is_receiver as u64)
     }
 
-    /// Decodes one end of a hand-off from the id of its stamp-log record; `None` if the hand-off does
-    /// not exist.
+    /// Decodes one end of a hand-off from the id of its stamp-log record; `None` if the hand-off
+    /// does not exist.
     pub const fn from_id(id: OrderId) -> Option<Self> {
         let code = id.sequence();
         if code >> 1 >= HandOff::ALL.len() as u64 {

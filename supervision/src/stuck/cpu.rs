@@ -66,8 +66,8 @@ impl From<CpuAccount> for CpuSample {
 }
 
 impl CpuSample {
-    /// Returns the growth of the counters since an earlier sample of the thread; `None` if no time has
-    /// passed.
+    /// Returns the growth of the counters since an earlier sample of the thread; `None` if no time
+    /// has passed.
     pub fn shortage_since(&self, first: &Self) -> Option<CpuShortage> {
         let ns = |time: Duration| time.as_nanos() as u64;
         let since = |now: Option<Duration>, then: Option<Duration>| {

@@ -8,13 +8,24 @@ use crate::experiment::ratio::{line_of, ratio_cell};
 use crate::experiment::{BriefReport, Comparison, Disturbances, IsolationCosts, isolation_cost};
 use crate::stats::{ComparisonLine, Percentile, Spread};
 use record::numbers::{counted, duration, plain};
+use verdict::table::grid::wrap;
 use verdict::table::{Grid, GridRow};
+
+/// Characters in a line of what a part found.
+const FOUND_CHARS: usize = 64;
 
 /// Returns the answer, and the table with a row for each part.
 pub(super) fn brief(survey: &Survey) -> BriefReport {
-    let row = |part: SurveyPart| GridRow::plain(vec![part.name().into(), in_short(survey, part)]);
+    // A long text goes on in rows of its own.
+    let lines = |part: SurveyPart| {
+        let lines = wrap(&in_short(survey, part), FOUND_CHARS, 0).into_iter().enumerate();
+        lines.map(move |(number, line)| {
+            let name = if number == 0 { part.name() } else { "" };
+            GridRow::plain(vec![name.into(), line])
+        })
+    };
     let incomplete = if survey.complete { "" } else { ", INCOMPLETE: it was interrupted" };
-    let table = Grid::new("survey_brief", "", 2, ["part", "found"], rows(survey).map(row));
+    let table = Grid::new("survey_brief", "", 2, ["part", "found"], rows(survey).flat_map(lines));
     BriefReport { answer: machine_name(survey) + incomplete, table: Some(table) }
 }
 

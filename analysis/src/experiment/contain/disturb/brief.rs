@@ -1,6 +1,5 @@
 //! The first screen of disturbances: at each level, how many disturb the others, and which most.
 
-use super::report::limits;
 use super::{Disturbance, Disturbances, Effect, is_within_margin};
 use crate::experiment::BriefReport;
 use crate::grouping::{distinct, grouped};
@@ -10,8 +9,8 @@ use verdict::table::{Grid, GridRow};
 
 /// Returns sentence and table: the heaviest storms if they were searched, else what each
 /// disturbance does at each level.
-pub(super) fn brief(all: &Disturbances) -> BriefReport {
-    let table = if all.limits.is_empty() { by_level(all) } else { limits(all) };
+pub(super) fn brief(all: &Disturbances, heaviest_storms: Option<Grid>) -> BriefReport {
+    let table = heaviest_storms.unwrap_or_else(|| by_level(all));
     BriefReport { answer: sentence(all), table: Some(table) }
 }
 
@@ -105,7 +104,7 @@ mod tests {
         let calm = Disturbance { kind: FaultKind::Calm, ..disturbed.clone() };
         let rows = vec![calm, disturbed, refused];
         let all = Disturbances { endpoint, rows, limits: vec![], conditions: String::new(), notes: vec![] };
-        let BriefReport { answer, table } = brief(&all);
+        let BriefReport { answer, table } = brief(&all, None);
         assert_eq!(
             answer,
             "process: 1 of 1 disturb the others, most of all map-storm (× 3.00 [3.00–3.00]). \

@@ -39,7 +39,7 @@ pub fn report(all: &Disturbances, record: &ExperimentRuns) -> ExperimentReport {
         name: "disturb",
         heading: "What isolation buys in time".into(),
         answer: answer(all),
-        brief: brief::brief(all),
+        brief: brief::brief(all, (!all.limits.is_empty()).then(|| limits(all))),
         notes: all.notes.clone(),
         sections: vec![section],
         ..report_frame(record)
@@ -60,7 +60,7 @@ fn rate(kind: FaultKind, per_s: Option<f64>) -> String {
 }
 
 /// The heaviest storm that the others survive undisturbed: a row for each disturbance and level.
-pub(super) fn limits(all: &Disturbances) -> Grid {
+fn limits(all: &Disturbances) -> Grid {
     let columns: [Column<'_, StormLimit>; 6] = [
         ("level", &|limit| limit.isolation.to_string()),
         ("the strategy does", &|limit| limit.kind.to_string()),
