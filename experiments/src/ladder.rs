@@ -42,8 +42,8 @@ use verdict::table::grid::wrap_list_item;
 /// The load of the cost, as flags of `launcher bill`.
 const COST: &str = "--technique spsc-mux --strategy-cores 1 --idle park --crossover 50ms \
                     --delay uniform:500us..2ms --orders 200k --window 10s --repeats 12";
-/// The load of modules, as flags of `launcher compare`. A strategy of both kinds has one open order,
-/// so the delay decides on the rate.
+/// The load of modules, as flags of `launcher compare`. A strategy of either kind has one open
+/// order, so the delay decides on the rate.
 const WASM: &str = "--a strategy=native --b strategy=wasm --technique spsc-mux --isolation thread --strategy-cores 1 --idle park \
                     --delay uniform:500us..2ms --orders 6k --window 2s --repeats 6";
 /// Why a launcher has no modules, and which one has.
