@@ -42,10 +42,12 @@ use verdict::table::grid::wrap_list_item;
 /// The load of the cost, as flags of `launcher bill`.
 const COST: &str = "--technique spsc-mux --strategy-cores 1 --idle park --crossover 50ms \
                     --delay uniform:500us..2ms --orders 200k --window 10s --repeats 12";
-/// The load of modules, as flags of `launcher compare`. A strategy of both kinds has one open order,
-/// so the delay decides on the rate.
+/// The load of modules, as flags of `launcher compare`. A strategy of either kind has one open
+/// order, so the delay decides on the rate.
 const WASM: &str = "--a strategy=native --b strategy=wasm --technique spsc-mux --isolation thread --strategy-cores 1 --idle park \
-                    --delay uniform:500us..2ms --orders 6k --window 2s --repeats 6";
+                    --delay uniform:500us..2ms --window 2s --repeats 6";
+/// Orders of each strategy in such a run: two seconds of them.
+const WASM_ORDERS: u32 = 1_500;
 /// Why a launcher has no modules, and which one has.
 const NO_WASM: &str =
     "this launcher has no strategy wasm; in contrib/examples/wasm-strategy: cargo run --release -- ladder";
@@ -125,6 +127,11 @@ fn cost_flags(levels: &[&str], each: u16) -> String {
     format!("{COST} --isolation {} --strategies {}", turns.join("+"), usize::from(each) * turns.len())
 }
 
+/// Returns the flags of the comparison of modules with as many strategies in Rust.
+fn wasm_flags(each: u16) -> String {
+    format!("{WASM} --strategies {each} --orders {}", u32::from(each) * WASM_ORDERS)
+}
+
 /// Returns the record of a ladder in which nothing is measured.
 fn plan(rungs: &[Rung], each: u16, checks: &[MachineCheck]) -> Experiment {
     let started = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
@@ -194,10 +201,7 @@ fn measure(
     let all = levels.join(",");
     match part {
         LadderPart::Cost => measure_nested::<BillFlags>(&cost_flags(&levels, each), folder, until, &show),
-        LadderPart::Wasm => {
-            let words = format!("{WASM} --strategies {each}");
-            measure_nested::<CompareFlags>(&words, folder, until, &show)
-        }
+        LadderPart::Wasm => measure_nested::<CompareFlags>(&wasm_flags(each), folder, until, &show),
         LadderPart::Faults => {
             measure_nested::<ContainFlags>(&format!("{FAULTS} --isolation {all}"), folder, until, &show)
         }
@@ -244,7 +248,8 @@ mod tests {
         let cost = cost_flags(&["thread", "process:closed"], 16);
         assert!(cost.ends_with("--isolation thread+thread+process:closed --strategies 48"), "{cost}");
         flags::<BillFlags>(&cost, None).unwrap();
-        flags::<CompareFlags>(&format!("{WASM} --strategies 4"), None).unwrap();
+        assert!(wasm_flags(16).ends_with("--strategies 16 --orders 24000"));
+        flags::<CompareFlags>(&wasm_flags(4), None).unwrap();
         flags::<ContainFlags>(&format!("{FAULTS} --isolation thread,process:closed"), None).unwrap();
         flags::<DisturbFlags>(&format!("{DISTURBANCES} --isolation thread"), None).unwrap();
         assert!(LadderPart::ALL.iter().all(|part| ends_after(*part) < Duration::from_secs(240)));

@@ -63,8 +63,8 @@ settings! {
         /// Use this technique for the two contended hand-offs
         technique "NAME": Technique = Technique::default();
         /// Separate strategies and engine at this level; several are assigned round-robin, and
-        /// process*4 puts each four strategies of its level into one process, a group; process:closed
-        /// closes the speculation of its processes
+        /// process*4 puts each four strategies of its level into one process, a group;
+        /// process:closed closes the speculation of its processes
         isolation "LEVELS": IsolationLevels = IsolationLevels::all(Isolation::Process);
         /// Give each role a thread, or the whole engine one
         threading "HOW": Choice<Threading> = Choice::Auto;

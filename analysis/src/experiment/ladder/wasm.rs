@@ -1,7 +1,7 @@
 //! The rung of strategies that are modules in a Wasm runtime, in threads of the engine's process.
 //!
-//! It is no isolation level: the level is `thread`, and the strategy is of another kind. So its cost
-//! is that of a comparison of two kinds, and nothing is injected into it: a fault of `launcher
+//! It is no isolation level: the level is `thread`, and the strategy is of another kind. So its
+//! cost is that of a comparison of two kinds. Nothing is injected into it: a fault of `launcher
 //! contain` is native code around the module, and would show what any thread does.
 
 use super::{Confidential, Ladder, LevelConfidentiality, Rung};
@@ -11,7 +11,6 @@ use crate::experiment::ratio::line_of;
 use crate::experiment::runs::{ExperimentRuns, Point};
 use crate::stats::{Percentile, RunOutline};
 use protocol::plan::{Isolation, IsolationLevel};
-use verdict::summary::Measure;
 
 /// What a module sees of others: it has no instruction that reads another memory than its own.
 pub(super) const CONFIDENTIALITY: LevelConfidentiality = LevelConfidentiality {
@@ -20,7 +19,7 @@ pub(super) const CONFIDENTIALITY: LevelConfidentiality = LevelConfidentiality {
     is_tried: false,
 };
 
-pub(super) const COST_NOTE: &str = "wasm: threads whose strategy is a module, against the same player in Rust (native), as many, on the same core, in pairs of runs; \
+pub(super) const COST_NOTE: &str = "wasm: rt_venue of threads whose strategy is a module, against the same player in Rust (native), as many, on the same core, in pairs of runs; \
      each sends its next order once the one before has returned";
 
 pub(super) const FAULTS_NOTE: &str = "wasm: a module cannot express these; what it can do wrong is tried by the tests of contrib/examples/wasm-strategy";
@@ -36,13 +35,13 @@ impl Rung {
 
     /// Adds what a comparison of native strategies (A) and modules (B) found.
     pub(super) fn add_comparison(&mut self, runs: &ExperimentRuns) -> Result<(), String> {
-        let found = Comparisons::from_runs(runs)?;
-        let [native, modules] = &runs.points[..] else {
+        let found = Comparisons::from_runs(runs)?.comparisons;
+        let ([found], [native, modules]) = (&found[..], &runs.points[..]) else {
             return Err("this comparison has not two sides".into());
         };
+        // Nothing is due where each order waits for the one before: the endpoint follows.
         let ratio = |percentile| {
-            let lines = found.comparisons.first().map_or(&[][..], |found| &found.lines[..]);
-            let line = line_of(lines, Measure::RtVenueFromDue, percentile)?;
+            let line = line_of(&found.lines, found.endpoint.measure(), percentile)?;
             line.evidence().difference.map(|found| found.ratio)
         };
         (self.p50, self.p99) = (ratio(Percentile::P50), ratio(Percentile::P99));
@@ -74,7 +73,9 @@ mod tests {
             StrategyUsage { returned: 1_000, cpu_ns: cpu_us * 1_000_000, ..StrategyUsage::default() };
         let level = Isolation::Thread.into();
         let usage = LevelUsage { level, again: 0, strategies: vec![strategy], interrupts: None, turns: None };
-        RunOutline { usage: vec![usage], ..fixtures::run(repeat as usize, ns) }
+        let mut run = RunOutline { usage: vec![usage], ..fixtures::run(repeat as usize, ns) };
+        run.measures.remove("rt_venue_from_due");
+        run
     }
 
     fn compared(sides: [(&str, f64, u64); 2]) -> ExperimentRuns {
