@@ -2,8 +2,8 @@
 //!
 //! A thread sleeps in a futex on one core; another one, which spins on its own core, wakes it after
 //! times between a fifth of a millisecond and two. What passes is the price of `--idle park` before
-//! any work is done. A hypervisor decides about it: a halted core is given away, and comes back when
-//! the host likes.
+//! any work is done. A hypervisor decides about it: a halted core is given away, and comes back
+//! when the host likes.
 
 use crate::pin::{PinError, pin_to};
 use shm::futex;
