@@ -21,8 +21,8 @@
 //! them longer. The form of p50 is no law: of twelve it had the smallest error over two grids of 40
 //! cells each on two machines. `C` is fitted by least squares of relative errors, none of its
 //! parameters below 0; p50 by least absolute ones, because cells in which the host put an idle core
-//! to sleep are off by a factor. Beyond [`MAX_UTILIZATION`] there is no latency: what limits batches
-//! there is not in the model.
+//! to sleep are off by a factor. Beyond [`MAX_UTILIZATION`] there is no latency: what limits
+//! batches there is not in the model.
 
 use serde::{Deserialize, Serialize};
 
