@@ -251,18 +251,6 @@ pub fn thread_id() -> u32 {
     nix::unistd::gettid().as_raw() as u32
 }
 
-/// Gives the threads of a process group the lowest priority of ordinary threads (nice 19): they get
-/// what the others leave of their cores. `leader`: the id of a child that was not reaped, so that
-/// no other group has it.
-///
-/// # Errors
-/// There is no such group; it may not be changed.
-pub fn lower_priority(leader: u32) -> io::Result<()> {
-    // SAFETY: the call takes three integers and touches no memory of ours.
-    let set = unsafe { libc::setpriority(libc::PRIO_PGRP, leader, 19) };
-    if set < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
-}
-
 /// Sends SIGKILL to the process of a pidfd ([`pidfd_open`]). A process id can be reused after its
 /// process was waited for; a pidfd never refers to another process.
 ///
@@ -455,24 +443,6 @@ mod tests {
                 "a process that reuses the id gets no signal"
             );
         }
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "Miri starts no processes")]
-    fn lower_priority_changes_the_group_alone() {
-        let _guard = crate::only_one_has_children();
-        let nice = |pid: u32| {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-            field_in(&stat, 19).unwrap().parse::<i32>().unwrap()
-        };
-        let before = nice(std::process::id());
-        let mut leader = std::process::Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
-        let pidfd = pidfd_open(leader.id()).unwrap();
-        lower_priority(leader.id()).unwrap();
-        assert_eq!((nice(leader.id()), nice(std::process::id())), (19, before));
-        kill(pidfd.as_fd()).unwrap();
-        leader.wait().unwrap();
-        assert!(lower_priority(leader.id()).is_err(), "it was reaped");
     }
 
     #[test]

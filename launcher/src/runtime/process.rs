@@ -278,13 +278,10 @@ impl Process {
         Ok((found.count, if found.is_all() && self.early_exit.is_none() { 0 } else { found.exiting }))
     }
 
-    /// Treats the process as one that has exited, if its threads were all found exiting. Its
-    /// memory is dismantled on the core time that its successor and the others leave.
+    /// Treats the process as one that has exited, if its threads were all found exiting.
     pub fn conclude_exit(&mut self) {
         if let (None, Some((status, _))) = (self.status, &self.early_exit) {
             (self.status, self.is_dismantled_later) = (Some(*status), true);
-            // Each process leads a group of its own. If refused, the successor is only slower.
-            let _ = process::lower_priority(self.child.id());
             self.account.record_exit(self.child.id());
         }
     }
