@@ -417,6 +417,9 @@ fn costs(ladder: &Ladder) -> Grid {
         |rung: &Rung| rung.cpu_s_per_million.map_or_else(|| "–".into(), |cpu| format!("{} µs", plain(cpu)));
     let size = |rung: &Rung| rung.pss_bytes.map_or_else(|| "–".into(), |bytes| human_bytes(bytes as u64));
     let start = |rung: &Rung| rung.start_ns.map_or_else(|| "–".into(), |ns| duration(ns as u64));
+    // What the machine cannot do comes last: a screen that is too short cuts that.
+    let (possible, missing): (Vec<Rung>, Vec<Rung>) =
+        ladder.rungs.iter().cloned().partition(|rung| rung.missing.is_none());
     let grid = Grid::from_rows(
         "ladder_costs",
         format!("cost, by turns: {}", ladder.load),
@@ -430,7 +433,7 @@ fn costs(ladder: &Ladder) -> Grid {
             ("memory", &size),
             ("start", &start),
         ],
-        &ladder.rungs,
+        &[possible, missing].concat(),
     );
     let grid = ladder.missing().into_iter().fold(grid, Grid::note).note(
         "p50, p99: of rt_venue from due against threads, 95 % intervals; memory: PSS of a strategy's process",
