@@ -8,8 +8,8 @@
 # The case `bursts` kills two or three of engine, exchange and strategy 0 to 30 ms apart, the same
 # one again as well, next to two busy loops; every second run has no standbys. It prints counts.
 #
-# Fails if a run does: an order lost that no death of its strategy explains, or doubled, or an engine
-# that is given up. The folders of such runs are kept.
+# Fails if a run fails: an order is doubled, or lost without the death of its strategy, or an engine
+# is given up. The folders of such runs are kept.
 #
 # `RUNS=2 bash .ci/restarts.sh`: fewer than 5 runs, of 10 kills or 9 bursts each. `SEED=7`: other
 # bursts. `CASES="engine strategy-sandbox"`: only these of engine, exchange, engine-without-standby,

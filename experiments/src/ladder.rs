@@ -187,7 +187,7 @@ pub fn run(flags: &LadderFlags, find: impl FnOnce() -> MachineFindings) -> Resul
     finish(&mut record, &folder, flags, is_interrupted)
 }
 
-/// Measures a part with so many strategies of each level, where their number is free.
+/// Measures a part with `each` strategies of each level, where their number is free.
 fn measure(
     (part, each): (LadderPart, u16),
     rungs: &[&str],

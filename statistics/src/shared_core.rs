@@ -18,8 +18,8 @@
 //! `1 − 1/N` is the share of switches that lead to another strategy. ρ is that of threads: how
 //! often orders find an idle core depends on when they arrive. An order waits for strategies that
 //! were woken before it, of which there are more with N and with ρ, and a process makes each of
-//! them longer. The form of p50 is no law: of twelve it had the smallest error over two grids of 40
-//! cells each on two machines. `C` is fitted by least squares of relative errors, none of its
+//! them longer. The form of p50 is empirical: of twelve it had the smallest error over two grids of
+//! 40 cells each on two machines. `C` is fitted by least squares of relative errors, none of its
 //! parameters below 0; p50 by least absolute ones, because cells in which the host put an idle core
 //! to sleep are off by a factor. Beyond [`MAX_UTILIZATION`] there is no latency: what limits
 //! batches there is not in the model.

@@ -1,13 +1,14 @@
 /* Bare loops of the packed ring between two threads, with and without two ideas:
  *
  *   plain   the receiver looks at the sender's position whenever it knows of no message
- *   waits   it waits for eight PAUSE instructions if its last look found more messages than one, and few
- *   beside  as waits, and the sender keeps copies of its last two messages in its position's line, from
- *           which the receiver takes a single message
+ *   waits   it waits for eight PAUSE instructions if its last look found more than one message, and
+ *           few
+ *   beside  as waits, and the sender keeps copies of its last two messages in the line of its
+ *           position, from which the receiver takes a single message
  *
  *   cc -O2 -DBYTES=8 bare_loops.c -o loops -lpthread && ./loops RUNS MESSAGES
  *
- * A line for each run: ns of a round trip (plain, waits, beside), ns of a message of a stream (the same).
+ * A line for each run: ns of a round trip (plain, waits, beside), then of a message of a stream.
  * Both threads are SCHED_FIFO on cores 0 and 1, as far as that is allowed. */
 #define _GNU_SOURCE
 #include <pthread.h>

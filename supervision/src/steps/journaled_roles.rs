@@ -24,7 +24,7 @@ fn killed_exchange_without_journal_ends_run() {
     assert!(run.incidents().is_empty() && !run.actions.contains(&Action::Restart(exchange)));
 }
 
-/// Its orders are not lost by a successor: there is none. Recovering once begins the count anew.
+/// Its orders are not lost by a successor: there is none. The count starts again after a recovery.
 #[test]
 fn engine_killed_in_each_recovery_ends_run_with_reason() {
     let plan = journaled(500);

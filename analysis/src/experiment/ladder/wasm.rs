@@ -1,6 +1,6 @@
 //! The rung of strategies that are modules in a Wasm runtime, in threads of the engine's process.
 //!
-//! It is no isolation level: the level is `thread`, and the strategy is of another kind. So its
+//! Its isolation level is `thread`, and the strategy is of another kind. So its
 //! cost is that of a comparison of two kinds. Nothing is injected into it: a fault of `launcher
 //! contain` is native code around the module, and would show what any thread does.
 

@@ -26,7 +26,7 @@ fn words<const WORDS: usize>(sender: u64, number: u64) -> [u64; WORDS] {
 pub trait Form {
     /// Returns the value that carries a message.
     fn encode(message: &Message) -> Self;
-    /// Returns the carried message, or one that no sender makes if a bit of it does not belong to it.
+    /// Returns the carried message; one that no sender makes if any bit is wrong.
     fn decode(&self) -> Message;
 }
 

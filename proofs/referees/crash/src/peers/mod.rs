@@ -21,8 +21,8 @@ pub use external::print_missing;
 
 use crate::peer::Peer;
 
-/// Returns the transports of this program. A queue of bulkhead has the senders and the messages that
-/// its parameters say.
+/// Returns the transports of this program. The parameters of a queue of bulkhead are its number of
+/// senders and its type of messages.
 pub fn own() -> Vec<Peer> {
     let mut own = vec![
         bulkhead::peer::<1, [u64; 7]>("bulkhead-spsc", "SPSC queue"),
