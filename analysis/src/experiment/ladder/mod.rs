@@ -2,8 +2,8 @@
 //!
 //! Its folder holds a bill whose levels take turns on a shared core, the faults of a strategy, and
 //! its disturbances; a comparison as well, if the launcher has a strategy that runs in a Wasm
-//! runtime. The ladder makes no runs and computes no statistics of its own: a rung has their results
-//! for one level.
+//! runtime. The ladder makes no runs and computes no statistics of its own: a rung has their
+//! results for one level.
 
 mod card;
 mod wasm;
