@@ -32,7 +32,8 @@ const MORTAL: [&str; 8] = [
     "--isolation thread,process,process --on-death restart",
 ];
 
-/// Settings of runs in which strategies, engine and exchange come back.
+/// Settings of runs in which strategies and exchange come back, and the engine unless its gateways
+/// are in other processes.
 const RECOVERABLE: [&str; 4] = [
     "--journal group --strategy maker,taker",
     "--journal group",
@@ -221,6 +222,9 @@ fn attacked_run(seed: u64) -> Result<(u64, u64), String> {
     let context = || {
         format!("seed {seed}, {settings}:{actions} ending {ending}, kept in {}: {result:?}", folder.display())
     };
+    // A run whose engine does not come back ends with it, and what was on its way is lost.
+    let lost_engine =
+        (!is_recoverable || level.contains("--process")) && victims.iter().any(|role| role == "engine");
     let is_late = result.stderr.contains("exited abnormally: signal 9");
     let is_expected = match result.code {
         None if ending == 0 => {
@@ -236,9 +240,8 @@ fn attacked_run(seed: u64) -> Result<(u64, u64), String> {
             }
             matches!(reported, Some(0 | 1))
         }
-        // Strategies, engine and exchange come back, if nothing else was killed, until they are
-        // told to exit.
-        Some(1) => !is_recoverable || is_late || victims.iter().any(|role| role == "reaper"),
+        // What comes back does so until it is told to exit.
+        Some(1) => !is_recoverable || lost_engine || is_late || victims.iter().any(|role| role == "reaper"),
         code => matches!(code, Some(0 | 130)),
     };
     let is_merged = folder.join("summary.json").exists();
@@ -249,11 +252,10 @@ fn attacked_run(seed: u64) -> Result<(u64, u64), String> {
     let of_survivors = summary["containment"]["lost_of_survivors"].as_u64().unwrap_or(0);
     let incidents = list(&summary["incidents"]).len() as u64;
     let is_settled = !is_recoverable
+        || lost_engine
         || ending == 0
         || (summary["valid"] == true && number(&summary["orders"]["lost"]) <= incidents);
-    // An engine without a journal takes the orders of all with it.
-    let has_engine = is_recoverable || !victims.iter().any(|role| role == "engine");
-    if summary["orders"]["duplicated"] != 0 || (has_engine && of_survivors > 0) || !is_settled {
+    if summary["orders"]["duplicated"] != 0 || (!lost_engine && of_survivors > 0) || !is_settled {
         return Err(format!("{}: {:#}", context(), summary["violations"]));
     }
     launcher.out.disable_cleanup(false);
