@@ -160,6 +160,10 @@ impl SweepRequest {
     }
 }
 
+/// Reads a value of a varied setting from text.
+///
+/// # Errors
+/// The text is no value of this setting.
 pub fn read_value(axis: Axis, text: &str) -> Result<AxisValue, UsageError> {
     let text = text.trim();
     let wrong = |message: String| UsageError(format!("--{}: {message}", axis.name()));

@@ -18,6 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// How a series of runs ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasureEnd {
     Complete,

@@ -48,6 +48,7 @@ fn needs_correction(announced: Duration, expected: Duration) -> bool {
     more - less > MIN_CORRECTION && more > less.saturating_add(less / 4)
 }
 
+/// The progress bar of a series of runs, with the time that is left.
 pub struct SweepProgress {
     bar: ProgressBar,
     began: Instant,

@@ -62,9 +62,9 @@ pub struct LogEnd {
 ///
 /// # Errors
 /// [`JournalError::Damaged`] if durable records are missing; [`JournalError::Missing`] if a segment
-/// was lost or damaged in which the log continued; [`JournalError::Gap`] if no valid snapshot
-/// reaches the log; the system's refusal. An incomplete record ends the log without an error,
-/// because a crash leaves nothing valid after it.
+/// that continued the log was lost or damaged; [`JournalError::Gap`] if no valid snapshot reaches
+/// the log; an I/O error. An incomplete record ends the log without an error, because a crash
+/// leaves nothing valid after it.
 pub fn recover(folder: &Path, apply: impl FnMut(Recovered<'_>)) -> Result<LogEnd, JournalError> {
     check_end(folder, read_log(folder, apply)?)
 }
@@ -143,8 +143,8 @@ pub fn follow(folder: &Path, mut apply: impl FnMut(Recovered<'_>)) -> Result<Rea
     Reader::open(folder, Some(end.snapshot + 1))
 }
 
-/// Reads the headers of all segments, and the first records of those after index `after`. Before
-/// the records, so that a log that is being written seems to have no gap.
+/// Reads the headers of all segments, and the first records of those after index `after`.
+/// Called before the records are read: what is written in that time does not look like one.
 fn scan_headers(folder: &Path, after: u64) -> Result<LogEnd, JournalError> {
     let mut end = LogEnd::default();
     for (index, path) in segment::list(folder)? {

@@ -22,6 +22,7 @@ const MOST_CONTROL_WORDS: usize = 1 << 21;
 /// `O_NONBLOCK`: opening never blocks, whatever kind of file it is.
 const NONBLOCK: i32 = nix::fcntl::OFlag::O_NONBLOCK.bits();
 
+/// A segment of an active run, opened for reading by path.
 pub struct SegmentFile(File);
 
 impl SegmentFile {
@@ -59,6 +60,7 @@ impl SegmentFile {
     }
 }
 
+/// What another process can read of an active run: its plan and its control segment.
 pub struct ActiveRunView {
     pub plan: Plan,
     control: SegmentFile,

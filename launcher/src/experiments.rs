@@ -55,8 +55,8 @@ pub fn picture(folder: &Path) -> Result<String> {
     Ok(String::from_utf8(ask(|command| command.arg("picture").arg("--").arg(folder))?)?)
 }
 
-/// Returns an error if the program is not there.
-pub fn check() -> Result<()> {
+/// Returns an error if the program of the experiments is not in the launcher's folder.
+pub fn check_program_exists() -> Result<()> {
     command().map(drop)
 }
 

@@ -205,7 +205,7 @@ pub fn entries(commands: &ReadOnlyWords) -> impl Iterator<Item = CommandEntry> +
     (0..count).map(move |number| entry(&commands, number))
 }
 
-/// Returns the text of a command that was appended; empty if it has none, or none that is text.
+/// Returns the text that was appended with a command; empty if it has none, or if it is not UTF-8.
 pub fn text_of(commands: &ReadOnlyWords, number: u32) -> String {
     if number as usize >= MAX_COMMANDS {
         return String::new();

@@ -180,7 +180,8 @@ pub fn address(plan: &Plan) -> String {
     control.map_or_else(|| plan.run.clone(), |handle| descriptor_address(handle.fd))
 }
 
-/// Returns the address of a control segment that is handed over as this descriptor.
+/// Returns the address, a text, by which a role finds a control segment that it was given as this
+/// descriptor.
 pub fn descriptor_address(fd: i32) -> String {
     format!("{HANDLE_PREFIX}{fd}")
 }

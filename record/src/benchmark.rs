@@ -176,7 +176,7 @@ pub fn words_of(memory: &ReadOnlyWords) -> impl ExactSizeIterator<Item = u64> {
     (0..memory.len()).map(|index| memory.load(index, Ordering::Relaxed))
 }
 
-/// Reads `count` words that follow a message.
+/// Reads the `count` 64-bit words that follow a message in a pipe.
 pub fn read_words(input: &mut impl Read, count: usize) -> io::Result<ReadOnlyWords> {
     let words = Region::heap(count).words();
     let mut bytes = vec![0; count.min(CHUNK_WORDS) * WORD_BYTES];

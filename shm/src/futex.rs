@@ -14,7 +14,7 @@ pub const MAX_WORDS: usize = 128;
 pub enum Woken {
     /// A wake-up, a word that had changed before, or no reason.
     Rung,
-    /// The time was over.
+    /// The timeout expired.
     TimedOut,
     /// The wait did not happen: the kernel lacks the call or refuses it.
     Unsupported,
@@ -30,7 +30,7 @@ pub fn wait(word: &AtomicU64, expected: u32, timeout: Duration) {
     let _ = wait_for(word, expected, timeout);
 }
 
-/// The same; why it came back.
+/// As `wait`, and returns why it ended.
 #[cfg(not(loom))]
 fn wait_for(word: &AtomicU64, expected: u32, timeout: Duration) -> Woken {
     let limit = libc::timespec {
@@ -65,8 +65,8 @@ fn woken(result: libc::c_long) -> Woken {
     }
 }
 
-/// Wakes every thread that waits on the word. Never only one: that could be a process that waits
-/// there in the place of another one.
+/// Wakes every thread that waits on the word. Waking only one could wake a process that waits there
+/// uninvited, and the right one would sleep on.
 #[cfg(not(loom))]
 pub fn wake_all(word: &AtomicU64) {
     // SAFETY: as in `wait`; the kernel uses the address as a key and does not touch the memory.

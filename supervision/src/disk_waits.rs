@@ -1,4 +1,4 @@
-//! Waits for the disk of a journal. A thread that waits there does not hang, so its deadline
+//! Waits for the disk of a journal. A thread that waits there is not hung, so its deadline
 //! pauses, and the run's record shows how often and for how long.
 //!
 //! Under `--journal each` the role's own thread waits in `fdatasync`, and its heartbeat stops.

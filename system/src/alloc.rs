@@ -10,14 +10,14 @@ thread_local! {
     static BYTES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns the number of heap allocations and growths of the calling thread; 0 if the program's
-/// allocator does not count.
+/// Returns the number of heap allocations and reallocations of the calling thread; 0 if the
+/// program's allocator does not count.
 pub fn allocations() -> u64 {
     ALLOCATIONS.with(Cell::get)
 }
 
-/// Returns the number of bytes that the calling thread has allocated, those of growths included and
-/// those that it has freed again; 0 if the program's allocator does not count.
+/// Returns the number of bytes that the calling thread has allocated, with reallocations and with
+/// what it has freed again; 0 if the program's allocator does not count.
 pub fn allocated_bytes() -> u64 {
     BYTES.with(Cell::get)
 }

@@ -81,6 +81,7 @@ fn new_order(order: &Order, owner: u32, now: u64, time: Timebase) -> NewOrder {
     new
 }
 
+/// Returns the matching engine's side for a side on the wire.
 #[inline]
 pub const fn side(side: wire::Side) -> Side {
     match side {

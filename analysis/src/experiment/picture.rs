@@ -23,7 +23,7 @@ const DODGE: f64 = 16.0;
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 const EDGES: (f64, f64) = (96.0, WIDTH - 20.0);
 
-/// A comparison at one value of what varies.
+/// A comparison at one value of the varied setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedPoint {
     /// The value as a number.

@@ -97,7 +97,7 @@ pub fn run(
             match side.turn(&mut link, now) {
                 TurnResult::Busy => work += 1,
                 TurnResult::Idle => {}
-                // Without an orderly end no peer expects an answer.
+                // The link was not closed in order: no peer waits for the last acknowledgement.
                 TurnResult::Over if !link.is_over() => return (link, Ok(())),
                 TurnResult::Over => ended = Some(now),
             }
@@ -112,7 +112,7 @@ pub fn run(
     }
 }
 
-/// Moves what waits into a queue while it has room. Returns the number moved.
+/// Moves waiting items into a queue while it has room. Returns the number moved.
 pub fn hand_over<T: Copy>(waiting: &mut VecDeque<T>, queue: &ArrayQueue<T>) -> usize {
     let mut given = 0;
     while waiting.front().is_some_and(|first| queue.push(*first).is_ok()) {

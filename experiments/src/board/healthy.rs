@@ -1,15 +1,16 @@
-//! The value of `--healthy`: limits of a board's figures, the seed's unless named.
+//! The value of `--healthy`: limits of latency and rate of the board benchmark. A case beyond one
+//! gets a warning. By default they are those of the document that the board began with (`seed`).
 
 use analysis::experiment::{BoardWarnings, THRESHOLDS};
 use record::units::{Count, Nanos};
 use std::str::FromStr;
 
-/// The value of `--healthy` without limits: the seed's.
+/// The value of `--healthy` that names no limit: those of the first document.
 pub const SEED: &str = "seed";
 /// The limit of a threshold that is not checked.
 const OFF: &str = "off";
 
-/// The limits from which on a case gets a warning.
+/// Limits of the board benchmark: a case beyond one gets a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthyLimits(pub BoardWarnings);
 

@@ -64,6 +64,7 @@ pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
     Ok(cells)
 }
 
+/// Groups runs by their setting; runs of equal settings are repeats.
 pub fn group(summaries: &[Summary]) -> Vec<SettingRuns> {
     let mut cells: Vec<SettingRuns> = Vec::new();
     for run in summaries.iter().map(RunOutline::from_summary) {

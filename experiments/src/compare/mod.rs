@@ -119,6 +119,7 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     Ok(code)
 }
 
+/// Prints comparisons, as text or JSON.
 pub fn show(comparisons: &Comparisons, form: Printed) -> Result<()> {
     print(&Answer { report: compare::report(comparisons), json: comparisons.json()? }, form)
 }

@@ -6,6 +6,7 @@ use crate::flags::{AxisValue, read_value};
 use analysis::experiment::Axis;
 use planner::config::{Settings, UsageError, nearest};
 
+/// The settings that one side of a comparison has: `--a` or `--b`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SideSelector {
     /// The flag: `a` or `b`.

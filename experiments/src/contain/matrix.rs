@@ -34,6 +34,7 @@ const VENUE_ORDERS: Count = Count(12_000);
 const VENUE_LIVENESS: Nanos = Nanos(2_000_000_000);
 const LIVENESS: Nanos = Nanos(200_000_000);
 
+/// A fault with its name and what a run must have for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedFault {
     /// Name of the fault in the table: `kill`, `kill in a push`.

@@ -47,6 +47,7 @@ const fn confidential(end: VictimEnd) -> Option<Confidential> {
     }
 }
 
+/// Returns the row of a case: whether its run contained the fault, from the run's summary.
 pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
     let victim = case.victim();

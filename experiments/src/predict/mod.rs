@@ -126,7 +126,7 @@ pub fn run(flags: &PredictFlags) -> Result<ExitCode> {
     publish(&record, &folder, &record.answer(&folder)?, &common, ended)
 }
 
-/// Returns what a prediction asks of a run beyond its outline: the levels, turn by turn.
+/// Returns the figures of a run that predictions alone use: each level's costs, turn by turn.
 pub(crate) fn figures(summary: &Summary) -> Figures {
     let mut figures = Figures::default();
     summary.crossover.iter().for_each(|found| figures.insert("crossover", found));

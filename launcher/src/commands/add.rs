@@ -36,6 +36,7 @@ struct AddedStrategy {
     took: Duration,
 }
 
+/// Runs `launcher add`: starts one more strategy in an active run.
 pub fn add(flags: &AddFlags) -> Result<ExitCode> {
     let kind = checked_kind("--strategy", &flags.strategy)?;
     let run = ActiveRunHandle::find(&flags.run)?;

@@ -13,6 +13,7 @@ use strategy::schedule::read_times;
 use verdict::inspect::{self, Format};
 use verdict::spacing::{SpacingCollector, to_json};
 
+/// Runs `launcher inspect`: prints orders, stages and gaps of a saved run.
 pub fn inspect(flags: &InspectFlags) -> Result<ExitCode> {
     if flags.spacing {
         return spacing(&flags.path, flags.json);

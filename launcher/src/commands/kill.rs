@@ -55,6 +55,7 @@ fn instrument(name: &str, plan: &Plan) -> Result<u16, UsageError> {
     })
 }
 
+/// Runs `launcher kill` (`is_on`) and `launcher revive`: turns a kill switch on or off.
 pub fn switch(flags: &KillFlags, is_on: bool) -> Result<ExitCode> {
     let run = ActiveRunHandle::find(&flags.run)?;
     let scope = flags.target.scope(&run.plan)?.unwrap_or_default();

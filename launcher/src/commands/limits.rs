@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use verdict::table::{Column, Grid};
 
+/// Runs `launcher limits`: prints or sets an active run's risk limits.
 pub fn limits(flags: &LimitsFlags) -> Result<ExitCode> {
     let run = ActiveRunHandle::find(&flags.run)?;
     if flags.set.is_empty() {

@@ -13,6 +13,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::process::ExitCode;
 
+/// Runs `launcher completions`: prints the completions for a shell.
 pub fn completions(flags: &CompletionsFlags) -> Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(flags.shell, &mut complete_command(), flags.name.clone(), &mut text);

@@ -23,10 +23,12 @@ pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// How long the launcher may take to end the old process and to start the new one.
 const LAUNCHER_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Runs `launcher retire`: ends a strategy of an active run for good.
 pub fn retire(flags: &RetireFlags) -> Result<ExitCode> {
     end(flags, None)
 }
 
+/// Runs `launcher replace`: ends a strategy of an active run and starts a successor.
 pub fn replace(flags: &ReplaceFlags) -> Result<ExitCode> {
     let kind = flags.with.as_deref().map(|kind| checked_kind("--with", kind)).transpose()?;
     end(&flags.end, Some(kind.unwrap_or_default()))

@@ -23,7 +23,7 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
     let RunCommand { run: flags, remote, dry_run, quiet, baseline, fail_if_slower, .. } = command;
     let baseline = baseline.as_deref().map(catalog::folder_of).transpose()?;
     if baseline.is_some() {
-        experiments::check()?;
+        experiments::check_program_exists()?;
     }
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;

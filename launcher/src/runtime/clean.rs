@@ -35,6 +35,7 @@ pub enum CleanScope {
     Nothing,
 }
 
+/// What a cleaning removed, kept, and could not remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     pub removed: Vec<String>,
@@ -48,6 +49,7 @@ pub struct Cleaned {
     pub failed: Vec<String>,
 }
 
+/// Removes segments and cgroups of runs whose launcher has ended.
 pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     let mut cleaned = Cleaned::default();
     let mut lives = HashMap::new();

@@ -1,4 +1,4 @@
-//! Debuggers of strategies: which one has stopped a process, and whether that exempts its silence.
+//! Debuggers of strategies: which one has stopped a process, and whether that excuses its silence.
 //!
 //! The kernel reports that a thread is stopped by a tracer (state `t`) and which one (`TracerPid`,
 //! in `/proc/PID/task/TID/status`). A strategy can have itself traced, so that it never counts as

@@ -65,6 +65,7 @@ fn shown_line(line: &[u8]) -> String {
     }
 }
 
+/// A process of the run, owned by the launcher: its handle, name and standard error.
 pub struct Process {
     pub name: String,
     child: Child,

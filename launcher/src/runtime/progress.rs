@@ -5,6 +5,7 @@ use std::time::Duration;
 
 pub use record::screen::complain;
 
+/// The progress bar of a run.
 pub struct Progress {
     bar: ProgressBar,
 }

@@ -26,6 +26,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use system::process;
 
+/// The reaper's name in messages and in its command line.
 pub const NAME: &str = "reaper";
 
 /// Waits for the launcher of a run to exit, then cleans up. A launcher that exits normally ends its

@@ -2,6 +2,7 @@
 
 use record::run::OpenOrders;
 
+/// The number of open orders, summed over the time for which it stood.
 pub struct OpenOrderSamples {
     last_ticks: u64,
     last_open: u64,

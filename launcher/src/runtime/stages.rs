@@ -46,6 +46,7 @@ use verdict::summary::Summary;
 /// Disk space reserved for a run's record until the run is over, in bytes.
 const RECORD_BYTES_RESERVED: u64 = 1 << 20;
 
+/// A run that has ended: its results folder and its outcome.
 pub struct FinishedRun {
     pub folder: PathBuf,
     pub outcome: RunOutcome,

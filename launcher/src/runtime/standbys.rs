@@ -38,6 +38,7 @@ impl Standby {
     }
 }
 
+/// The standbys of a run: processes that follow a journal and wait to be promoted.
 #[derive(Default)]
 pub struct Standbys {
     all: Vec<Standby>,

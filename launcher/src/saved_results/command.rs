@@ -39,6 +39,7 @@ pub struct DeleteFlags {
     pub dry_run: bool,
 }
 
+/// Runs `launcher list`: prints the saved results.
 pub fn show(flags: &ListFlags) -> Result<ExitCode> {
     if flags.names {
         let mut out = screen::stdout();

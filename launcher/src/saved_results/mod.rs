@@ -23,6 +23,7 @@ use verdict::summary::Summary;
 /// The verdict of an experiment in the list.
 const MANY_RUNS: &str = "many runs";
 
+/// A saved run or experiment, as a row of the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ResultEntry {
     pub folder: String,

@@ -35,6 +35,7 @@ pub struct WatchFlags {
     pub metrics: Option<String>,
 }
 
+/// The examples below the help of `launcher watch`.
 pub const EXAMPLES: &str = "\
 Examples:
   launcher watch                        the newest active run, each second
@@ -51,6 +52,7 @@ const RATE_WINDOW: Duration = Duration::from_millis(250);
 /// Moves the cursor to the top left corner and clears the screen below it.
 const CLEAR: &[u8] = b"\x1b[H\x1b[J";
 
+/// Runs `launcher watch`: shows an active run, each second or once.
 pub fn watch(flags: &WatchFlags) -> Result<ExitCode> {
     let metrics =
         flags.metrics.as_deref().map(|target| MetricsTarget::open(target, flags.once)).transpose()?;

@@ -30,6 +30,7 @@ impl ObservedState {
     }
 }
 
+/// State and rates of a role of the watched run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RoleRow {
     /// `strategy-0`, `orchestrator`, `gateway-1`.
@@ -58,6 +59,7 @@ pub struct RoleRow {
     pub counters: BTreeMap<&'static str, u64>,
 }
 
+/// Fill of a ring of the watched run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RingRow {
     /// Name of its segment within the run.
@@ -67,6 +69,7 @@ pub struct RingRow {
     pub capacity: u64,
 }
 
+/// Orders, position and switches of a strategy of the watched run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StrategyRow {
     pub strategy: u16,
@@ -86,6 +89,7 @@ pub struct StrategyRow {
     pub killed: Vec<String>,
 }
 
+/// An error that a role of the watched run counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ErrorRow {
     pub who: String,
@@ -93,6 +97,7 @@ pub struct ErrorRow {
     pub count: u64,
 }
 
+/// A look at an active run: what a screen of `watch` and a line of its JSON show.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Snapshot {
     pub version: u32,

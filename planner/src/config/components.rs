@@ -53,7 +53,7 @@ fn added(what: &str) -> impl Iterator<Item = (&'static str, Option<VenueInfo>)> 
     added.into_iter().filter(move |(other, ..)| *other == what).map(|(_, name, info)| (name, info))
 }
 
-/// Registers the name of a user's component, of a venue with its properties.
+/// Registers the name of a user's component; for a venue also its properties.
 pub fn register<P: Component>(name: &'static str, info: Option<VenueInfo>) -> Result<(), NameError> {
     let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let what = P::WHAT;

@@ -49,7 +49,7 @@ impl BoardRead for board::Reader {
     }
 }
 
-/// One end of the measured board: its writer or a reader.
+/// The end that a role of the board benchmark has: it writes the board or reads it.
 pub enum BoardEnd {
     /// The writer of a board.
     Writer(board::Writer),

@@ -48,7 +48,8 @@ pub enum ReadError {
 /// Attempts of [`Reader::read`].
 const TRIES: u32 = if cfg!(loom) { 2 } else { 1_000 };
 
-/// A reading end of a board: invisible to the writer, and unable to write.
+/// A reading end of a board, which holds the newest values of one writer for many readers: it
+/// cannot write, and the writer does not notice it.
 #[derive(Clone)]
 pub struct Reader {
     view: ReadOnlyWords,

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! The memory is one anonymous file, whose size is final (`F_SEAL_SHRINK`, `F_SEAL_GROW`,
-//! `F_SEAL_SEAL`): no peer can cut it off under another one. The places of the segments follow from
-//! the geometry in the queue's descriptor, which is copied and checked once, when a handle is made.
+//! `F_SEAL_SEAL`): no peer can truncate it while another maps it. The places of the segments follow
+//! from the geometry in the queue's descriptor, which is copied and checked once, when a handle is
+//! made.
 
 use super::descriptor::{self, QueueDescriptor};
 use super::error::QueueError;
@@ -63,7 +64,7 @@ fn map(memory: &File) -> Result<Arc<Region>, QueueError> {
     if facts.len() < HEADER_WORDS as u64 * 8 {
         return Err(header_error(HeaderError::TooShort(facts.len())));
     }
-    // Touching it would take memory that its creator has not paid for.
+    // Touching its pages now would charge them to this process.
     if facts.blocks().saturating_mul(512) < facts.len() {
         return refused("the memory is not reserved");
     }
@@ -87,7 +88,7 @@ impl<T: Link> Queue<T> {
         let words = region.part(0, descriptor.segment_words()).words();
         descriptor.write(&words);
         descriptor::set_ready(&words);
-        // The descriptor is the right to use it, as for the memory; every end opens it again.
+        // Who holds the descriptor may use it, as for the memory; each end opens it through /proc.
         let pipe: OwnedFd = io::pipe().map_err(os("make a pipe for"))?.0.into();
         let pipe = File::from(pipe);
         pipe.set_permissions(Permissions::from_mode(0o666)).map_err(os("give rights to the pipe of"))?;

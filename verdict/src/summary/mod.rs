@@ -308,7 +308,7 @@ pub struct StallFree {
     pub rt_venue: Distribution,
 }
 
-/// The extra work that the orchestrator did for each order.
+/// The artificial work (`--work`) that the orchestrator did for each order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkSummary {
     /// Requested extra work, in nanoseconds per order.

@@ -97,7 +97,7 @@ fn brief_answer(boards: &Boards, cases: &[Labelled<'_>]) -> String {
     format!("{}. {first}{more}", answer(boards))
 }
 
-/// Returns the table of the first screen: the way of a value to the readers, in every case.
+/// Returns the table of the first screen: how long a value takes to the readers, in each case.
 fn brief_table(cases: &[Labelled<'_>]) -> Grid {
     let time = |ns: Option<u64>| duration_or_dash(ns);
     let columns: [Column<'_, Labelled<'_>>; 7] = [

@@ -13,11 +13,11 @@ pub type RunFigure = fn(&LabRun) -> Option<f64>;
 
 /// CPU time of both sides.
 pub const CPU: RunFigure = |run| Some(run.producer.plus(run.consumer).cpu_ns as f64);
-/// Median latency.
+/// Label of the row with the median latency.
 pub const P50: RunFigure = |run| run.latency?.p50_ns.map(|ns| ns as f64);
 /// 99th percentile of the latency.
 pub const P99: RunFigure = |run| run.latency?.p99_ns.map(|ns| ns as f64);
-/// Time of a run.
+/// Label of the row with the duration of a run.
 pub const RUN_TIME: RunFigure = |run| Some(run.run_ns as f64);
 
 fn by_number(cell: &LabCell, figure: RunFigure) -> BTreeMap<u32, f64> {

@@ -119,6 +119,7 @@ pub fn carrier_table(measured: &[Measured<'_>], carrier: &str) -> Option<Grid> {
     (!rows.is_empty()).then(|| Grid::new("carrier", title, 2, head, rows))
 }
 
+/// Returns the table of every measured cell with all its figures.
 pub fn full_table(lab: &Lab, measured: &[Measured<'_>]) -> Grid {
     let text = |cell: &LabCell, text: &dyn Fn(&CellFigures) -> String| {
         let found = measured.iter().find(|(other, _)| std::ptr::eq(*other, cell));

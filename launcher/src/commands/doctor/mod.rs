@@ -34,6 +34,7 @@ const fn state_name(state: CheckState) -> &'static str {
     }
 }
 
+/// Runs `launcher doctor`: checks whether this machine is fit for measurements.
 pub fn doctor(flags: DoctorFlags) -> Result<ExitCode> {
     let mut checks = check_here();
     let machine = planner::host::machine();

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 /// Share of the CPUs from which the load is worth a note; a load of all CPUs invalidates figures.
 const SOME_LOAD: f64 = 0.25;
 
+/// Checks the load of the machine, which other programs cause.
 pub fn load(machine: &Machine, system: &System) -> Check {
     let Some(load) = system.load else { return ok("load", "not shown here") };
     let cores = machine.cores_online.max(1);
@@ -24,6 +25,7 @@ pub fn load(machine: &Machine, system: &System) -> Check {
     }
 }
 
+/// Checks whether active runs hold the cores that a run may use.
 pub fn runs(machine: &Machine, active_runs: &[ActiveRun]) -> Check {
     let allowed: BTreeSet<u32> = machine.cores_allowed.iter().copied().collect();
     if active_runs.is_empty() {

@@ -267,6 +267,7 @@ pub fn read(root: &Path, run: &str, process: &str, controller: &str, files: [&st
     fs::read_to_string(group.join(if hierarchy.is_v2 { files[0] } else { files[1] })).ok()
 }
 
+/// Returns the cgroups of runs below the root, each with the id of its run.
 pub fn list(root: &Path) -> Vec<(RunId, PathBuf)> {
     let in_folder = |parent: &PathBuf| fs::read_dir(parent).into_iter().flatten().flatten();
     let of = |entry: fs::DirEntry| {

@@ -91,6 +91,7 @@ fn hint(sysctl: impl Fn(&str) -> Option<String>) -> String {
     format!("{way_out}; or use --isolation process")
 }
 
+/// A started container: its processes, cgroups and what ends them.
 pub struct ContainerHandle {
     /// The strategy's process id outside of the container; `None` if it may not have started.
     pub pid: Option<u32>,
@@ -143,7 +144,7 @@ fn read_id(message: &mut ChildStdout, deadline: Instant) -> Result<u32> {
     while !line.ends_with(b"\n") {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() || line.len() > MAX_LINE {
-            bail!("it says nothing");
+            bail!("the shim did not answer in time");
         }
         if !process::wait_readable(&[message.as_fd()], left)?[0] {
             continue;
@@ -151,7 +152,7 @@ fn read_id(message: &mut ChildStdout, deadline: Instant) -> Result<u32> {
         // One byte: what follows the line is for the next call.
         let mut byte = [0];
         match message.read(&mut byte)? {
-            0 => bail!("it was not made"),
+            0 => bail!("the shim ended before the container was made"),
             _ => line.push(byte[0]),
         }
     }

@@ -205,7 +205,7 @@ fn misspelt_command_suggests_the_nearest() {
 }
 
 #[test]
-fn full_disk_is_reported_once() {
+fn unwritable_page_is_reported_once() {
     let folder = Fixture::new(Shape::PLAIN).write();
     let report = output(&format!("report {} --html /dev/full/report.html", folder.path().display()));
     let report = report.fails(1, &[]);

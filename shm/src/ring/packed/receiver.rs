@@ -10,7 +10,8 @@ use crate::sync::Ordering;
 /// Spin-loop hints of a receiver that steps back: the time of one transfer of a cache line or two.
 const STEP_BACK_SPINS: usize = 8;
 
-/// The receiving end of a packed ring.
+/// The receiving end of a packed ring: messages of one size lie one after the other, without a
+/// sequence each.
 // An empty poll reads the front of one line.
 #[repr(C, align(64))]
 pub struct PackedReceiver {

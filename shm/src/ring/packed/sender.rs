@@ -10,7 +10,8 @@ use crate::sync::Ordering;
 /// Maximum number of messages of a batch that are published together.
 const MAX_BATCH: u64 = 16;
 
-/// The sending end of a packed ring.
+/// The sending end of a packed ring: messages of one size lie one after the other, without a
+/// sequence each.
 #[repr(align(128))]
 pub struct PackedSender {
     /// Position of the next message. Private: never read back from shared memory.

@@ -31,7 +31,7 @@ impl Defect {
     pub const ALL: [Defect; 2] = [Defect::PartialCancelLosesPriority, Defect::NewestFirst];
 }
 
-/// Counts of a replayed file. Each held expectation counts in one of the first five.
+/// Counts of a replayed file. Each message that went as expected counts in one of the first five.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     pub submissions: u64,
