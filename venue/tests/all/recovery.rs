@@ -403,14 +403,25 @@ proptest! {
         orders in random_orders(),
         crash_points in prop::collection::vec(1u64..80, 0..6),
     ) {
-        for successor in [
-            Successor::Correct,
-            Successor::HasSnapshots,
-            Successor::HasDamagedSnapshot,
-            Successor::FollowsJournal,
-        ] {
-            let (received, expected, _) = run_with_crashes(&orders, &crash_points, PROCESS, successor).unwrap();
-            prop_assert_eq!(difference(&orders, &received, &expected), None, "{:?}", successor);
+        let (orders, crash_points) = (&orders, &crash_points);
+        let found = std::thread::scope(|scope| {
+            let successors = [
+                Successor::Correct,
+                Successor::HasSnapshots,
+                Successor::HasDamagedSnapshot,
+                Successor::FollowsJournal,
+            ];
+            let runs = successors.map(|successor| {
+                scope.spawn(move || {
+                    let (received, expected, _) =
+                        run_with_crashes(orders, crash_points, PROCESS, successor).unwrap();
+                    (successor, difference(orders, &received, &expected))
+                })
+            });
+            runs.map(|run| run.join().unwrap())
+        });
+        for (successor, difference) in found {
+            prop_assert_eq!(difference, None, "{:?}", successor);
         }
     }
 }

@@ -27,7 +27,7 @@ fn valid_run(words: &str) -> (Value, tempfile::TempDir) {
 
 /// The summary of a valid run of the parts with these words added.
 fn run(words: &str) -> Value {
-    let venue = if words.contains("--venue ") { "" } else { "--venue shallow" };
+    let venue = if words.contains("--venue ") { "" } else { "--venue shallow --idle park" };
     valid_run(&format!("--strategy quoter {venue} --strategies 2 --venues 2 {words}")).0
 }
 
@@ -147,8 +147,8 @@ fn strategies_and_venues_of_several_kinds_run_together() {
 fn a_killed_ones_orders_are_cancelled_between_their_reports() {
     for place in ["engine", "each-gateway"] {
         let words = format!(
-            "--venue in-parts --strategies 2 --venues 2 --orders 8000 --window 1s \
-             --isolation process --threading shared --process {place} --on-death continue --fault kill:strategy-1@500ms"
+            "--venue in-parts --strategies 2 --venues 2 --orders 4000 --window 500ms --idle park \
+             --isolation process --threading shared --process {place} --on-death continue --fault kill:strategy-1@250ms"
         );
         let cancelled = || {
             let (summary, _out) = valid_run(&words);
@@ -179,7 +179,8 @@ fn crash_within_push_is_repaired() {
 
 #[test]
 fn it_is_compared_with_bulkheads_own() {
-    let load = "--strategy quoter --venue shallow --strategies 2 --venues 2 --orders 300 --repeats 2";
+    let load =
+        "--strategy quoter --venue shallow --strategies 2 --venues 2 --orders 300 --repeats 2 --idle park";
     let (output, _out) =
         own(&format!("compare --a technique=drain-mux --b technique=spsc-mux {load} --out OUT"));
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
@@ -188,7 +189,7 @@ fn it_is_compared_with_bulkheads_own() {
 
 /// Returns the files that an experiment wrote; those for people name strategy and venue.
 fn documents(words: &str, names: [&str; 4]) -> [String; 4] {
-    let load = "--strategy quoter --venue shallow --venues 2";
+    let load = "--strategy quoter --venue shallow --venues 2 --idle park";
     let (output, out) = own(&format!("{words} {load} --report full --out OUT"));
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     let folder = std::fs::read_dir(out.path()).unwrap().next().unwrap().unwrap().path();

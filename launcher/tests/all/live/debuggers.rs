@@ -5,7 +5,9 @@ use super::contained::CONTAINER;
 use super::programs::{Program, run_broken};
 use super::replacements::assert_nothing_lost;
 use super::watching::{start_trading, watch_once};
-use crate::common::{Launcher, list, newest_process, number, read_until, signal, skip, string, wait_until};
+use crate::common::{
+    Launcher, concurrently, list, newest_process, number, read_until, signal, skip, string, wait_until,
+};
 use nix::sys::ptrace;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
@@ -72,21 +74,24 @@ fn strategy_traced_by_itself_counts_as_hung() {
     let Some(program) = Program::compile("tests/c/broken.c") else { return };
     let levels = ["--isolation process", CONTAINER];
     let count = if Launcher::contained().is_some() { 2 } else { 1 };
-    for level in &levels[..count] {
-        for behavior in ["traced-by-child", "traced-by-orphan"] {
-            // The player has as long to exit when it is done.
-            let flags = format!("{level} --on-death continue --liveness 3s");
-            let (_launcher, result) = run_broken(&program, behavior, &flags);
-            let summary = result.json();
-            let [incident] = list(&summary["incidents"]) else { panic!("{:#}", summary["incidents"]) };
-            let cause = string(&incident["cause"]);
-            if cause.contains("exit 3") {
-                return skip("ptrace is refused here");
-            }
-            assert!(cause.contains("hangs"), "{level} {behavior}: {cause}");
-            assert!(!summary["reasons"].to_string().contains("a debugger"), "{}", summary["reasons"]);
+    let cases: Vec<_> = levels[..count]
+        .iter()
+        .flat_map(|level| ["traced-by-child", "traced-by-orphan"].map(|behavior| (level, behavior)))
+        .collect();
+    // Each mostly waits for its deadline.
+    concurrently(4, &cases, |(level, behavior)| {
+        // The player has as long to exit when it is done.
+        let flags = format!("{level} --on-death continue --liveness 3s");
+        let (_launcher, result) = run_broken(&program, behavior, &flags);
+        let summary = result.json();
+        let [incident] = list(&summary["incidents"]) else { panic!("{:#}", summary["incidents"]) };
+        let cause = string(&incident["cause"]);
+        if cause.contains("exit 3") {
+            return skip("ptrace is refused here");
         }
-    }
+        assert!(cause.contains("hangs"), "{level} {behavior}: {cause}");
+        assert!(!summary["reasons"].to_string().contains("a debugger"), "{}", summary["reasons"]);
+    });
 }
 
 /// A tracer that never waits for the strategy keeps it as a zombie, which the launcher cannot wait

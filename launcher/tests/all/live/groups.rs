@@ -2,7 +2,8 @@
 
 use super::replacements::ChangingRun;
 use crate::common::{
-    LONG, Launcher, SHORT, document, list, newest_process, number, output, proc, signal, string, wait_until,
+    LONG, Launcher, SHORT, concurrently, document, list, newest_process, number, output, proc, signal,
+    string, wait_until,
 };
 use serde_json::Value;
 
@@ -81,12 +82,12 @@ fn killed_group_is_restarted_whole_and_others_trade_on() {
 fn fault_of_one_strategy_takes_its_group() {
     const LOAD: &str = "--strategies 4 --venues 2 --orders 4000 --window 1s --delay uniform:1ms..5ms --idle park \
                         --isolation process*2 --on-death restart";
-    for (fault, cause) in
-        [("segv", "SIGSEGV"), ("panic", "exit 101"), ("hang", "hangs: no duty cycle"), ("exit", "exit 3")]
-    {
+    let faults =
+        [("segv", "SIGSEGV"), ("panic", "exit 101"), ("hang", "hangs: no duty cycle"), ("exit", "exit 3")];
+    concurrently(2, &faults, |(fault, cause)| {
         let launcher = Launcher::new();
         // The backtrace of a panic takes its time.
-        let liveness = if fault == "hang" { "300ms" } else { "10s" };
+        let liveness = if *fault == "hang" { "300ms" } else { "10s" };
         let summary =
             launcher.summary(&format!("{LOAD} --liveness {liveness} --fault {fault}:strategy-3@300ms"));
         assert_eq!(victims(&summary), [2, 3], "{fault}: {:#}", summary["incidents"]);
@@ -97,7 +98,7 @@ fn fault_of_one_strategy_takes_its_group() {
         assert_eq!(summary["containment"]["restarted"], 2, "{fault}: {:#}", summary["incidents"]);
         let record = document(&launcher.folder(), "run.json");
         assert!(list(&record["exits"]).iter().all(|exit| exit["how"] == "exit 0"), "{:#}", record["exits"]);
-    }
+    });
 }
 
 #[test]

@@ -10,8 +10,14 @@ use std::time::Duration;
 const FAULTY_REPORT: u64 = 200;
 /// A multiple of the deadline: the strategy counts as hung, and runs again before the run is over.
 const SLEEP: Duration = Duration::from_millis(600);
-const LOAD: &str = "--isolation thread --strategies 3 --venues 2 --orders 6000 --window 1500ms --delay \
-                    uniform:1ms..5ms --idle park --max-open 8";
+const LOAD: &str =
+    "--isolation thread --strategies 3 --venues 2 --delay uniform:1ms..5ms --idle park --max-open 8";
+/// Longer than a faulty strategy sleeps.
+const LONG: &str = "--orders 6000 --window 1500ms";
+/// Five times the orders until the fault, for each strategy.
+const SHORT: &str = "--orders 3000 --window 750ms";
+/// Techniques of each kind: a ring of each producer, a shared one, and two crates.
+pub const TECHNIQUES: [&str; 4] = ["spsc-mux", "array-queue", "crossbeam-array-queue", "rtrb-mux"];
 /// A backtrace may take its time on a busy machine: the default deadline is left to a panic.
 const DEADLINE: &str = "--liveness 150ms";
 
@@ -115,38 +121,34 @@ fn cause(incident: &Value) -> &str {
     incident["cause"].as_str().unwrap()
 }
 
-pub fn a_panicking_thread_leaves_others_trading() {
-    for technique in ["spsc-mux", "array-queue", "crossbeam-array-queue", "rtrb-mux"] {
-        for kind in ["panics", "panics-twice"] {
-            let summary = run(kind, &format!("--technique {technique} --on-death continue"));
-            let incidents = incidents_beside_survivors(&summary);
-            assert_eq!(incidents.len(), 1, "{technique}: {incidents:#?}");
-            let cause = cause(&incidents[0]);
-            assert!(cause.contains("its thread ended; it says itself: \"panicked: "), "{cause}");
-            assert!(incidents[0]["detect_to_repair_ns"].is_u64(), "{incidents:#?}");
-        }
+pub fn a_panicking_thread_leaves_others_trading(technique: &str) {
+    for kind in ["panics", "panics-twice"] {
+        let summary = run(kind, &format!("{SHORT} --technique {technique} --on-death continue"));
+        let incidents = incidents_beside_survivors(&summary);
+        assert_eq!(incidents.len(), 1, "{technique}: {incidents:#?}");
+        let cause = cause(&incidents[0]);
+        assert!(cause.contains("its thread ended; it says itself: \"panicked: "), "{cause}");
+        assert!(incidents[0]["detect_to_repair_ns"].is_u64(), "{incidents:#?}");
     }
 }
 
-pub fn a_panicking_thread_is_restarted() {
-    for technique in ["spsc-mux", "array-queue", "crossbeam-array-queue", "rtrb-mux"] {
-        let summary = run("panics", &format!("--technique {technique} --on-death restart"));
-        let incidents = incidents_beside_survivors(&summary);
-        // Each incarnation has the fault, and has traded before: it is restarted each time.
-        assert!(incidents.len() > 1, "{technique}: {incidents:#?}");
-        for (epoch, incident) in incidents.iter().enumerate() {
-            assert_eq!(incident["epoch"], epoch, "{incident:#}");
-            assert!(cause(incident).contains("report 200 is too much"), "{incident:#}");
-            assert!(incident["repair_to_restart_ns"].is_u64(), "{technique}: {incident:#}");
-        }
-        let orders = &summary["orders"];
-        assert_eq!(orders["sent"], orders["scheduled"], "its successors sent the rest: {orders:#}");
+pub fn a_panicking_thread_is_restarted(technique: &str) {
+    let summary = run("panics", &format!("{SHORT} --technique {technique} --on-death restart"));
+    let incidents = incidents_beside_survivors(&summary);
+    // Each incarnation has the fault, and has traded before: it is restarted each time.
+    assert!(incidents.len() > 1, "{technique}: {incidents:#?}");
+    for (epoch, incident) in incidents.iter().enumerate() {
+        assert_eq!(incident["epoch"], epoch, "{incident:#}");
+        assert!(cause(incident).contains("report 200 is too much"), "{incident:#}");
+        assert!(incident["repair_to_restart_ns"].is_u64(), "{technique}: {incident:#}");
     }
+    let orders = &summary["orders"];
+    assert_eq!(orders["sent"], orders["scheduled"], "its successors sent the rest: {orders:#}");
 }
 
 /// The main thread sees several ends at once: each successor has a fence of its own.
-pub fn threads_that_panic_together_are_restarted() {
-    let words = format!("run --json --out OUT {LOAD} --strategy panics --on-death restart");
+pub fn threads_that_panic_together_are_restarted(_: &str) {
+    let words = format!("run --json --out OUT {LOAD} {SHORT} --strategy panics --on-death restart");
     let found = launcher(&words, None);
     let summary: Value = serde_json::from_slice(&found.stdout).unwrap();
     let orders = &summary["orders"];
@@ -156,18 +158,16 @@ pub fn threads_that_panic_together_are_restarted() {
     assert!(incidents.len() > 6 && incidents.iter().all(is_panic), "{incidents:#?}");
 }
 
-pub fn a_sleeping_thread_finds_its_fence() {
-    for on_death in ["continue", "restart"] {
-        let out = tempfile::tempdir().unwrap();
-        let summary =
-            run_in(out.path().to_str().unwrap(), "sleeps", &format!("{DEADLINE} --on-death {on_death}"));
-        let incidents = incidents_beside_survivors(&summary);
-        assert_eq!(incidents.len(), 1, "{incidents:#?}");
-        assert!(cause(&incidents[0]).contains("hangs: no duty cycle for 150ms"), "{incidents:#?}");
-        assert!(incidents[0]["repair_to_restart_ns"].is_null(), "it may still run: {incidents:#?}");
-        let run = std::fs::read_dir(out.path()).unwrap().next().unwrap().unwrap().path();
-        let log = std::fs::read(run.join("strategy-1.stamps")).unwrap();
-        let message = b"found itself fenced";
-        assert!(log.windows(message.len()).any(|bytes| bytes == message), "it went on, or never woke up");
-    }
+pub fn a_sleeping_thread_finds_its_fence(on_death: &str) {
+    let out = tempfile::tempdir().unwrap();
+    let flags = format!("{LONG} {DEADLINE} --on-death {on_death}");
+    let summary = run_in(out.path().to_str().unwrap(), "sleeps", &flags);
+    let incidents = incidents_beside_survivors(&summary);
+    assert_eq!(incidents.len(), 1, "{incidents:#?}");
+    assert!(cause(&incidents[0]).contains("hangs: no duty cycle for 150ms"), "{incidents:#?}");
+    assert!(incidents[0]["repair_to_restart_ns"].is_null(), "it may still run: {incidents:#?}");
+    let run = std::fs::read_dir(out.path()).unwrap().next().unwrap().unwrap().path();
+    let log = std::fs::read(run.join("strategy-1.stamps")).unwrap();
+    let message = b"found itself fenced";
+    assert!(log.windows(message.len()).any(|bytes| bytes == message), "it went on, or never woke up");
 }

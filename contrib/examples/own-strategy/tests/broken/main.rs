@@ -8,22 +8,29 @@ mod rings;
 mod runs;
 mod simulated;
 
+use dying::TECHNIQUES;
 use libtest_mimic::{Arguments, Trial};
+use rings::{FORGETS, RINGS};
 use std::process::{Command, ExitCode, Output, Stdio};
 
-/// A name and what it does, which panics where something does not hold.
-type Test = (&'static str, fn());
+/// A name, its cases, and what it does with one, which panics where something does not hold. Each
+/// case is a test, so that the runs of one property do not wait for each other.
+type Test = (&'static str, &'static [&'static str], fn(&str));
 
 const TESTS: &[Test] = &[
-    ("the_good_rings_hold_in_the_simulation", simulated::the_good_rings_hold),
-    ("each_broken_ring_is_found_by_the_simulation", simulated::each_broken_ring_is_found_and_replays),
-    ("the_good_rings_are_valid_under_kills", runs::the_good_rings_are_valid),
-    ("each_broken_ring_is_found_under_kills", runs::each_broken_ring_is_found),
-    ("a_ring_that_forgets_the_dead_is_found", runs::a_ring_that_forgets_the_dead_is_found),
-    ("a_panicking_thread_leaves_others_trading", dying::a_panicking_thread_leaves_others_trading),
-    ("a_panicking_thread_is_restarted", dying::a_panicking_thread_is_restarted),
-    ("threads_that_panic_together_are_restarted", dying::threads_that_panic_together_are_restarted),
-    ("a_sleeping_thread_finds_its_fence", dying::a_sleeping_thread_finds_its_fence),
+    ("each_broken_ring_is_found_under_kills", &RINGS, runs::each_broken_ring_is_found),
+    (
+        "a_panicking_thread_leaves_others_trading",
+        &TECHNIQUES,
+        dying::a_panicking_thread_leaves_others_trading,
+    ),
+    ("a_sleeping_thread_finds_its_fence", &["continue", "restart"], dying::a_sleeping_thread_finds_its_fence),
+    ("a_panicking_thread_is_restarted", &TECHNIQUES, dying::a_panicking_thread_is_restarted),
+    ("threads_that_panic_together_are_restarted", &["all"], dying::threads_that_panic_together_are_restarted),
+    ("the_good_rings_are_valid_under_kills", &RINGS, runs::the_good_rings_are_valid),
+    ("a_ring_that_forgets_the_dead_is_found", &[FORGETS], runs::a_ring_that_forgets_the_dead_is_found),
+    ("the_good_rings_hold_in_the_simulation", &RINGS, simulated::the_good_rings_hold),
+    ("each_broken_ring_is_found_by_the_simulation", &RINGS, simulated::each_broken_ring_is_found_and_replays),
 ];
 
 fn main() -> ExitCode {
@@ -34,14 +41,17 @@ fn main() -> ExitCode {
     let threads = std::env::var("RUST_TEST_THREADS").ok().and_then(|count| count.parse().ok());
     let mut arguments = Arguments::from_args();
     arguments.test_threads = arguments.test_threads.or(threads);
-    let trial = |(name, test): &Test| {
-        let test = *test;
-        Trial::test(*name, move || {
-            test();
-            Ok(())
-        })
-    };
-    libtest_mimic::run(&arguments, TESTS.iter().map(trial).collect()).exit_code()
+    let trials = TESTS.iter().flat_map(|(name, cases, test)| {
+        let trial = move |case: &&'static str| {
+            let (case, test) = (*case, *test);
+            Trial::test(format!("{name}::{case}"), move || {
+                test(case);
+                Ok(())
+            })
+        };
+        cases.iter().map(trial)
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
 /// Runs this program as the launcher with a defect; `OUT`: a fresh folder, `_`: a space in a word.
