@@ -288,7 +288,15 @@ impl Judge<'_> {
 
     /// Checks a run in which the engine and exchanges died, and perhaps strategies.
     fn check_recovery(&mut self) {
-        self.check_outcome(&RunOutcome::Complete);
+        let is_late = match &self.run.record.outcome {
+            RunOutcome::Failed { process, what, .. } => {
+                self.run.seen.late_deaths.contains(process) && what.starts_with("exited abnormally")
+            }
+            _ => false,
+        };
+        if !is_late {
+            self.check_outcome(&RunOutcome::Complete);
+        }
         self.check_valid();
         self.require(self.merged.lost_of_survivors == 0, || "a survivor has lost orders".into());
         self.check_repaired();

@@ -632,8 +632,7 @@ impl SimulatedProcesses<'_> {
     }
 
     /// Lets every simulated process run until it has ended; the rest is killed. A SIGKILL of an
-    /// outsider whose effect nobody has seen by then comes too late: a real run would fail in its
-    /// name.
+    /// outsider that has not acted by then comes too late: a real run would fail in its name.
     ///
     /// # Errors
     /// A thread panicked.
@@ -641,7 +640,6 @@ impl SimulatedProcesses<'_> {
         self.release_standstill();
         for simulated in &mut self.processes {
             (simulated.turns_after_kill, simulated.clock_reads_left) = (None, 0);
-            simulated.dying.take_if(|_| !simulated.is_fenced);
         }
         for _ in 0..MAX_END_ROUNDS {
             for thread in 0..self.threads.len() {

@@ -86,6 +86,8 @@ pub(super) struct SimulatedRuntime<'a, 's> {
 pub(super) struct RuntimeSightings {
     /// Strategies that were started after the end of trading.
     pub late_starts: Vec<StrategyIndex>,
+    /// Processes that were dying, unseen, when the supervisor ended the run: it fails in their name.
+    pub late_deaths: Vec<String>,
     /// Incarnations that had reported done when they were fenced.
     pub killed_when_done: Vec<(StrategyIndex, u16)>,
     /// The event in the surroundings.
@@ -315,7 +317,10 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
                 processes.restart(process).map_err(|error| format!("the launcher failed: {error:#}"))?;
             }
             Action::KeepStandby(process) => processes.keep_standby(process),
-            Action::EndProcesses(_) => processes.end()?,
+            Action::EndProcesses(_) => {
+                self.seen.late_deaths = processes.unseen_deaths();
+                processes.end()?;
+            }
             Action::End(outcome) => self.outcome = Some(outcome),
             Action::OpenBarrier(_)
             | Action::SetRunState(_)

@@ -3,7 +3,7 @@
 //!
 //! A process has one thread more than the plan: its first one, which holds no lock.
 
-use super::SimulatedProcesses;
+use super::{SimulatedProcess, SimulatedProcesses};
 use protocol::plan::FaultKind;
 use supervision::observations::ExitingObservation;
 
@@ -61,6 +61,12 @@ impl SimulatedProcesses<'_> {
             self.finish(process, &how, false);
         }
         true
+    }
+
+    /// Returns the names of processes that have got a deadly signal, which nobody has seen yet.
+    pub fn unseen_deaths(&self) -> Vec<String> {
+        let is_unseen = |it: &&SimulatedProcess| it.dying.is_some() && it.exit.is_none() && !it.is_fenced;
+        self.processes.iter().filter(is_unseen).map(|it| it.name.clone()).collect()
     }
 
     /// Draws whether a thread that hangs has overwritten the word of its lock.
