@@ -63,7 +63,8 @@ pub(crate) fn remember(caller: &Caller) -> Result<(), UsageError> {
         let of =
             |commit: &str| if commit.is_empty() { "no commit".into() } else { format!("commit {commit}") };
         return refused(format!(
-            "the launcher is of {} and its experiments are of {}: build both: cargo build{} -p launcher -p experiments",
+            "the launcher is of {} and its experiments are of {}: build both: cargo build{} -p launcher -p experiments; \
+             or install both: cargo install --locked --path launcher, and --path experiments",
             of(&caller.build),
             of(build_info::COMMIT),
             if build_info::PROFILE == "release" { " --release" } else { "" }

@@ -109,7 +109,8 @@ fn command() -> Result<(Command, File)> {
         let release = if build_info::PROFILE == "release" { " --release" } else { "" };
         UsageError(format!(
             "there is no {PROGRAM} in the launcher's folder or in PATH, which makes the experiments.\n\
-             Build it: cargo build{release} -p launcher -p experiments"
+             Build it: cargo build{release} -p launcher -p experiments; beside an installed launcher: \
+             cargo install --locked --path experiments"
         ))
     })?;
     let launcher = File::open("/proc/self/exe").context("/proc/self/exe")?;
