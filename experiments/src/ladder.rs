@@ -206,8 +206,8 @@ fn measure(
             measure_nested::<ContainFlags>(&format!("{FAULTS} --isolation {all}"), folder, until, &show)
         }
         LadderPart::Disturbances => {
-            let words = format!("{DISTURBANCES} --isolation {all}");
-            measure_nested::<DisturbFlags>(&words, folder, until, &show)
+            let flags = format!("{DISTURBANCES} --isolation {all}");
+            measure_nested::<DisturbFlags>(&flags, folder, until, &show)
         }
     }
 }

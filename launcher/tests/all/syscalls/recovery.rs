@@ -148,8 +148,8 @@ fn kill_at_every_stop(
                     if let Some(serving) = serving_process(running.pid(), role, &[active]) {
                         break serving;
                     }
-                    let words = "the role does not serve again";
-                    assert!(killed_at.elapsed() < LIMIT, "{words} after {calls:?}: {:?}", running.end());
+                    let failure = "the role does not serve again";
+                    assert!(killed_at.elapsed() < LIMIT, "{failure} after {calls:?}: {:?}", running.end());
                     std::thread::sleep(Duration::from_millis(1));
                 };
             }
