@@ -2,8 +2,7 @@
 # Checks the HTML that bulkhead writes with other people's checkers: each kind of report page, and
 # the book where mdbook is installed. vnu-jar (the W3C's Nu checker, with Java) and axe-core 4.14.1
 # in Debian's chromium, from npm below target/, at 390 and 1,280 px, light and dark. A broken page
-# must be found by both. Two minutes,
-# after the downloads.
+# must be found by both. Two minutes, after the downloads.
 #
 #   LAUNCHER=PROGRAM .ci/pages.sh     PROGRAM is target/release/launcher by default
 #
@@ -33,8 +32,7 @@ mapfile -t pages < <(find "$runs" -maxdepth 3 -name report.html | sort)
 [ "${#pages[@]}" -ge 4 ] || { echo "only ${#pages[@]} pages were written: ${pages[*]}"; exit 1; }
 if command -v mdbook >/dev/null; then
   mdbook build docs --dest-dir "$runs/book" >/dev/null 2>&1
-  # The chapters; mdbook's own pages (print, 404) are not ours. Its frame is: only the chapter's
-  # content is ours.
+  # The chapters; mdbook's own pages (print, 404) are not ours, nor is the bar at the top of each.
   mapfile -t -O "${#pages[@]}" pages < <(find "$runs/book" -name '*.html' ! -name print.html ! -name 404.html ! -name toc.html | sort)
 else
   echo "SKIPPED, THE BOOK WAS NOT CHECKED: no mdbook"
@@ -46,8 +44,7 @@ sed 's|<main|<img src="none.png" wide="1"><table><tr><th></th></tr></table><main
 
 # Not counted: an inline script "violates" the policy for scripts. vnu does not compare a script
 # with the hash that the policy names; chromium does, and reports an error on its console, which
-# axe.cjs prints. Nor the label of mdbook's sidebar, which is in each chapter's frame and in nothing
-# of ours.
+# axe.cjs prints. Nor the label of mdbook's sidebar, which is in its template, in the bar at the top.
 vnu() {
   java -jar "$tools/node_modules/vnu-jar/build/dist/vnu.jar" --format gnu "$@" 2>&1 |
     grep -v -e 'Inline script violates Content Security Policy' -e 'must not be used on any “label” element' || true

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Strategies as WebAssembly modules (contrib/examples/wasm-strategy): formatting, lints, tests, the
 # cost of an order, the module in C where clang has WebAssembly, and contain, disturb and compare
-# with the program. Its release build has all of bulkhead once more, and wasmtime: 21 minutes of
+# with the program. Its release build has all of bulkhead once more, and wasmtime: 10 minutes of
 # CPU time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,7 +16,7 @@ cargo run --quiet --locked --release --example cost
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 own() { cargo run --quiet --locked --release -- "$@" --out "$out"; }
-own contain --strategy wasm --technique spsc-mux --isolation thread --fault "panic;hang" --orders 600
+own contain --strategy wasm --technique spsc-mux --isolation thread --fault "panic;hang"
 own disturb --strategy wasm --isolation thread --fault alloc-storm --repeats 2 --orders 6k --window 300ms
 own compare --a strategy=native --b strategy=wasm --isolation thread --strategies 1 --venues 1 --repeats 5 --orders 2k --delay fixed:50us
 if clang --target=wasm32 -O2 -ffreestanding -nostdlib -I modules -I ../../bindings/include -Wl,--no-entry \

@@ -26,11 +26,11 @@ pub struct Caller {
 
 impl Caller {
     /// Takes the words about the launcher out of a command line.
-    pub fn take(words: impl IntoIterator<Item = OsString>) -> (Self, Vec<OsString>) {
+    pub fn take(arguments: impl IntoIterator<Item = OsString>) -> (Self, Vec<OsString>) {
         let (mut caller, mut rest) = (Self::default(), Vec::new());
-        let mut words = words.into_iter();
-        rest.extend(words.next());
-        for word in &mut words {
+        let mut arguments = arguments.into_iter();
+        rest.extend(arguments.next());
+        for word in &mut arguments {
             match word.to_str().and_then(|word| word.split_once('=')) {
                 Some(("--launcher", number)) => caller.launcher = number.parse().ok(),
                 Some(("--build", commit)) => caller.build = commit.into(),
@@ -41,7 +41,7 @@ impl Caller {
                 }
             }
         }
-        rest.extend(words);
+        rest.extend(arguments);
         (caller, rest)
     }
 }
@@ -63,7 +63,8 @@ pub(crate) fn remember(caller: &Caller) -> Result<(), UsageError> {
         let of =
             |commit: &str| if commit.is_empty() { "no commit".into() } else { format!("commit {commit}") };
         return refused(format!(
-            "the launcher is of {} and its experiments are of {}: build both: cargo build{} -p launcher -p experiments",
+            "the launcher is of {} and its experiments are of {}: build both: cargo build{} -p launcher -p experiments; \
+             or install both: cargo install --locked --path launcher, and --path experiments",
             of(&caller.build),
             of(build_info::COMMIT),
             if build_info::PROFILE == "release" { " --release" } else { "" }

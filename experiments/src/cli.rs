@@ -32,8 +32,8 @@ impl Cli {
     ///
     /// # Errors
     /// The command line is not valid, or requests help.
-    pub fn read_from(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let matches = command().try_get_matches_from_mut(command_line::join_negative_values(words));
+    pub fn read_from(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let matches = command().try_get_matches_from_mut(command_line::join_negative_values(arguments));
         Self::from_arg_matches(&matches?)
     }
 }
@@ -278,8 +278,8 @@ mod tests {
     use clap::error::ErrorKind;
 
     fn parse(line: &str) -> Result<Command, clap::Error> {
-        let words = std::iter::once("launcher").chain(line.split_whitespace());
-        Cli::read_from(words.map(Into::into)).map(|cli| cli.command)
+        let arguments = std::iter::once("launcher").chain(line.split_whitespace());
+        Cli::read_from(arguments.map(Into::into)).map(|cli| cli.command)
     }
 
     #[test]
@@ -289,12 +289,12 @@ mod tests {
 
     #[test]
     fn a_wrong_value_says_what_would_be_right() {
-        for (line, words) in [
+        for (line, expected) in [
             ("survey --minutes abc", "a whole number of minutes from 1 to 60"),
             ("survey --minutes 90", "a whole number of minutes from 1 to 60"),
         ] {
             let error = parse(line).unwrap_err();
-            assert!(error.exit_code() == 2 && error.to_string().contains(words), "{line}: {error}");
+            assert!(error.exit_code() == 2 && error.to_string().contains(expected), "{line}: {error}");
         }
     }
 

@@ -85,7 +85,8 @@ const MAX_EACH: i64 = (MAX_STRATEGIES / IsolationLevels::MAX) as i64;
 
 /// Returns the load of the cost in words.
 fn load(each: u16) -> String {
-    format!("{each} strategies of each level, parked on one core, 20,000 orders/s")
+    let strategies = if each == 1 { "strategy" } else { "strategies" };
+    format!("{each} {strategies} of each level, parked on one core, 20,000 orders/s")
 }
 
 /// Returns the time from the beginning of a ladder until a part ends.
@@ -206,8 +207,8 @@ fn measure(
             measure_nested::<ContainFlags>(&format!("{FAULTS} --isolation {all}"), folder, until, &show)
         }
         LadderPart::Disturbances => {
-            let words = format!("{DISTURBANCES} --isolation {all}");
-            measure_nested::<DisturbFlags>(&words, folder, until, &show)
+            let flags = format!("{DISTURBANCES} --isolation {all}");
+            measure_nested::<DisturbFlags>(&flags, folder, until, &show)
         }
     }
 }

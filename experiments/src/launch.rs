@@ -246,9 +246,9 @@ mod tests {
         };
         let expected =
             [widest(Kind::Compare, false), widest(Kind::Compare, true), widest(Kind::MaxRate, false)];
-        for (expected, words) in expected.iter().zip([" at most), ", " more runs for lost pairs", "at most "])
+        for (expected, part) in expected.iter().zip([" at most), ", " more runs for lost pairs", "at most "])
         {
-            assert!(expected.contains(words) && expected.chars().count() <= 80, "{expected}");
+            assert!(expected.contains(part) && expected.chars().count() <= 80, "{expected}");
         }
     }
 }

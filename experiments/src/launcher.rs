@@ -209,8 +209,8 @@ mod tests {
         ];
         let texts = texts.iter().map(|(key, text)| ((*key).into(), (*text).into())).collect();
         let settings = Settings::from_texts(&texts).unwrap();
-        let words = ["run".to_owned()].into_iter().chain(flags(&settings));
-        let parsed = TestCommandLine::try_parse_from(words).unwrap().run.run.settings().unwrap();
+        let arguments = ["run".to_owned()].into_iter().chain(flags(&settings));
+        let parsed = TestCommandLine::try_parse_from(arguments).unwrap().run.run.settings().unwrap();
         assert_eq!(parsed, settings);
     }
 

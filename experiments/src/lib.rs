@@ -78,10 +78,10 @@ pub fn main() -> ExitCode {
     }
     // Without it a truncated segment kills this process.
     let _ = sigbus::install_handler();
-    let (caller, words) = Caller::take(std::env::args_os());
+    let (caller, arguments) = Caller::take(std::env::args_os());
     // First: the launcher's own strategies, techniques and venues are values of flags.
     let result = caller::remember(&caller).map_err(anyhow::Error::from).and_then(|()| {
-        let Cli { command } = Cli::read_from(words).unwrap_or_else(|error| error.exit());
+        let Cli { command } = Cli::read_from(arguments).unwrap_or_else(|error| error.exit());
         run(&command)
     });
     command_line::exit_code(result, catalog::is_result)

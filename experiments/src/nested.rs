@@ -29,12 +29,12 @@ pub struct NestedExperiment {
 /// Measures an experiment until a time, in a new folder within `out`, and saves its report. `show`
 /// gets its kind and the number of each run.
 pub fn measure_nested<F: ExperimentFlags + Args>(
-    words: &str,
+    arguments: &str,
     out: &Path,
     until: Instant,
     show: &dyn Fn(Kind, u32),
 ) -> Result<NestedExperiment> {
-    let (mut record, folder) = flags::<F>(words, Some(out))?.begin()?;
+    let (mut record, folder) = flags::<F>(arguments, Some(out))?.begin()?;
     let (planned, kind) = (record.settings().len(), record.kind);
     let (ended, failure) = measure_until(&mut record, &folder, until, &|number| show(kind, number))?;
     if ended == MeasureEnd::Interrupted {
@@ -54,12 +54,12 @@ pub fn measure_nested<F: ExperimentFlags + Args>(
 
 /// Parses the flags of a command, with the folder of its results. `every DUR` stays one word with
 /// its fault.
-pub fn flags<F: Args>(words: &str, out: Option<&Path>) -> Result<F> {
-    let words = words.replace(" every ", "\u{a0}every\u{a0}");
-    let words =
-        words.split(' ').filter(|word| !word.is_empty()).map(|word| word.replace('\u{a0}', " ").into());
+pub fn flags<F: Args>(arguments: &str, out: Option<&Path>) -> Result<F> {
+    let arguments = arguments.replace(" every ", "\u{a0}every\u{a0}");
+    let arguments =
+        arguments.split(' ').filter(|word| !word.is_empty()).map(|word| word.replace('\u{a0}', " ").into());
     let out = out.into_iter().flat_map(|out| ["--out".into(), out.into()]);
-    let all = std::iter::once(OsString::from("launcher")).chain(words).chain(out);
+    let all = std::iter::once(OsString::from("launcher")).chain(arguments).chain(out);
     let matches = F::augment_args(clap::Command::new("launcher")).try_get_matches_from(all)?;
     Ok(F::from_arg_matches(&matches)?)
 }

@@ -208,8 +208,8 @@ fn further_combinations(asked: &SweepRequest) -> Vec<Vec<AxisValue>> {
 }
 
 fn name(values: &[AxisValue]) -> String {
-    let words: Vec<String> = values.iter().map(|value| format!("{}={}", value.axis, value.text)).collect();
-    if words.is_empty() { "base".into() } else { words.join(" ") }
+    let parts: Vec<String> = values.iter().map(|value| format!("{}={}", value.axis, value.text)).collect();
+    if parts.is_empty() { "base".into() } else { parts.join(" ") }
 }
 
 /// Sets the window and, unless a rate determines them, the orders, once for all points.

@@ -44,24 +44,24 @@ impl Cli {
     ///
     /// # Errors
     /// The command line is not valid, or requests help.
-    pub fn read_from(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        let words = command_line::join_negative_values(help_as_flag(words));
-        let (mut command, words) = help::with_first_help(command(), words);
-        let matches = command.try_get_matches_from_mut(words);
+    pub fn read_from(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let arguments = command_line::join_negative_values(help_as_flag(arguments));
+        let (mut command, arguments) = help::with_first_help(command(), arguments);
+        let matches = command.try_get_matches_from_mut(arguments);
         Self::from_arg_matches(&matches.map_err(|error| with_suggestion(error, &command))?)
     }
 }
 
 /// Writes `help compare` as `compare --help`, for the experiments: their program knows the flags.
-pub fn help_as_flag(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let mut words: Vec<OsString> = words.into_iter().collect();
-    if let [_, help, command] = &mut words[..]
+pub fn help_as_flag(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.into_iter().collect();
+    if let [_, help, command] = &mut arguments[..]
         && help == "help"
         && command.to_str().is_some_and(ExperimentCommand::has_subcommand)
     {
         *help = core::mem::replace(command, "--help".into());
     }
-    words
+    arguments
 }
 
 /// Builds the complete clap command. A number with a minus sign is read as a value, which its flag
@@ -145,45 +145,45 @@ pub enum Command {
 pub enum ExperimentCommand {
     /// Measure settings against each other, alternated
     #[command(disable_help_flag = true)]
-    Sweep(Words),
+    Sweep(ForwardedArguments),
     /// Go on with an experiment that was interrupted: make its missing runs, and report
     #[command(disable_help_flag = true)]
-    Resume(Words),
+    Resume(ForwardedArguments),
     /// Compare two runs, settings or folders: is B faster or slower than A?
     #[command(disable_help_flag = true)]
-    Compare(Words),
+    Compare(ForwardedArguments),
     /// Measure what every isolation level costs, by technique
     #[command(disable_help_flag = true)]
-    Bill(Words),
+    Bill(ForwardedArguments),
     /// Measure what isolation buys: every fault at every level, with every technique
     #[command(disable_help_flag = true)]
-    Contain(Words),
+    Contain(ForwardedArguments),
     /// Measure what a strategy that makes no mistake does to the others, at every level
     #[command(disable_help_flag = true)]
-    Disturb(Words),
+    Disturb(ForwardedArguments),
     /// Compare queues and ways of waiting: what each costs and buys
     #[command(disable_help_flag = true)]
-    Lab(Words),
+    Lab(ForwardedArguments),
     /// Survey this machine: every experiment in short, and one card
     #[command(disable_help_flag = true)]
-    Survey(Words),
+    Survey(ForwardedArguments),
     /// Measure every isolation level of this machine, side by side: one card
     #[command(disable_help_flag = true)]
-    Ladder(Words),
+    Ladder(ForwardedArguments),
     /// Predict what strategies will cost as processes, and measure the error
     #[command(disable_help_flag = true)]
-    Predict(Words),
+    Predict(ForwardedArguments),
     /// Measure the board: one writer, any number of reader processes
     #[command(disable_help_flag = true)]
-    Board(Words),
+    Board(ForwardedArguments),
 }
 
-/// The words of a command line that another program reads.
+/// The arguments of a command that another program reads.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
-pub struct Words {
+pub struct ForwardedArguments {
     /// Flags of the command
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    pub words: Vec<OsString>,
+    pub arguments: Vec<OsString>,
 }
 
 const EXAMPLES: &str = "\
@@ -519,7 +519,7 @@ pub struct JoinFlags {
         allow_hyphen_values = true,
         value_name = "NAME@HOST:PORT"
     )]
-    pub words: Vec<String>,
+    pub arguments: Vec<String>,
 }
 
 /// The arguments of a child process; everything else is in the run's plan.

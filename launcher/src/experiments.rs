@@ -22,9 +22,9 @@ use std::process::{Command, Output, Stdio};
 const PROGRAM: &str = "bulkhead-experiments";
 
 /// Replaces this process by the program, which reads the words of the command line.
-pub fn replace(words: impl IntoIterator<Item = OsString>) -> Result<Infallible> {
+pub fn replace(arguments: impl IntoIterator<Item = OsString>) -> Result<Infallible> {
     let (mut command, _launcher) = command()?;
-    let error = command.args(words).exec();
+    let error = command.args(arguments).exec();
     Err(error).with_context(|| format!("cannot start {PROGRAM}"))
 }
 
@@ -84,10 +84,10 @@ pub fn definitions() -> Vec<CommandDefinition> {
 }
 
 /// Returns what the program prints. Its error and exit code become this program's.
-fn ask(words: impl FnOnce(&mut Command) -> &mut Command) -> Result<Vec<u8>> {
+fn ask(add_arguments: impl FnOnce(&mut Command) -> &mut Command) -> Result<Vec<u8>> {
     let (mut command, _launcher) = command()?;
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = words(&mut command).spawn().with_context(|| format!("cannot start {PROGRAM}"))?;
+    let child = add_arguments(&mut command).spawn().with_context(|| format!("cannot start {PROGRAM}"))?;
     let Output { status, stdout, stderr } = child.wait_with_output()?;
     if status.success() {
         return Ok(stdout);
@@ -109,7 +109,8 @@ fn command() -> Result<(Command, File)> {
         let release = if build_info::PROFILE == "release" { " --release" } else { "" };
         UsageError(format!(
             "there is no {PROGRAM} in the launcher's folder or in PATH, which makes the experiments.\n\
-             Build it: cargo build{release} -p launcher -p experiments"
+             Build it: cargo build{release} -p launcher -p experiments; beside an installed launcher: \
+             cargo install --locked --path experiments"
         ))
     })?;
     let launcher = File::open("/proc/self/exe").context("/proc/self/exe")?;

@@ -410,7 +410,7 @@ mod tests {
         for isolation in Isolation::ALL {
             assert_eq!(refused(Technique::default(), *isolation), None);
         }
-        for (technique, isolation, words) in [
+        for (technique, isolation, expected) in [
             (named("unix-seqpacket"), Isolation::Container, "Use another --technique"),
             (named("std-mpsc"), Isolation::Process, "its twin over shared memory"),
             (Technique::from_link::<Theirs>(), Isolation::Container, "a /dev/shm of its own"),
@@ -419,7 +419,7 @@ mod tests {
             (named("std-mpsc"), Isolation::Keys, "its twin over shared memory"),
         ] {
             let error = refused(technique, isolation).unwrap();
-            assert!(error.contains(words) && error.contains("\nUse "), "{error}");
+            assert!(error.contains(expected) && error.contains("\nUse "), "{error}");
         }
         assert!(is_supported(Technique::from_link::<Theirs>(), Isolation::Process));
     }
@@ -432,7 +432,7 @@ mod tests {
         let fine = "strategies=4 strategy=player,exec:sh fault='kill:strategy-1@1s; hang:strategy-0@1s; calm:strategy-3'";
         assert!(planned(fine, &machine).is_ok());
         assert!(planned("journal=none", &machine).is_ok());
-        for (words, wanted) in [
+        for (settings, wanted) in [
             ("strategies=4 strategy=exec:sh isolation=thread", "--isolation process"),
             ("strategies=4 strategy=exec:sh isolation=keys", "with --isolation keys all roles are threads"),
             ("strategies=4 strategy=player,exec:sh isolation=sandbox", "--isolation container"),
@@ -464,7 +464,7 @@ mod tests {
             ("strategies=2 spare_strategies=255 on_death=restart", "257 strategies: a run holds 1 to 256"),
             ("schedule=f speed=1e9", "--speed 1000000000: give a factor"),
         ] {
-            refuses(words, wanted, &machine);
+            refuses(settings, wanted, &machine);
         }
     }
 }

@@ -352,13 +352,13 @@ mod tests {
         fake::plain(2).machine()
     }
 
-    fn faults(words: &str) -> Vec<Fault> {
-        planned(words, &machine()).unwrap().1.faults
+    fn faults(settings_text: &str) -> Vec<Fault> {
+        planned(settings_text, &machine()).unwrap().1.faults
     }
 
     #[test]
     fn impossible_fault_is_named_with_remedy() {
-        for (words, wanted) in [
+        for (settings_text, wanted) in [
             (
                 "strategies=2 fault=kill:strategy-2@1s",
                 "--fault \"kill:strategy-2@1s\": there are strategy-0 to",
@@ -393,14 +393,14 @@ mod tests {
             ),
             ("technique=pipe fault=kill@push:written:3", "it has entered, published"),
         ] {
-            refuses(words, wanted, &machine());
+            refuses(settings_text, wanted, &machine());
         }
         assert_eq!(faults("technique=linked fault=kill@push:linked:3").len(), 1);
     }
 
     #[test]
     fn plan_notes_effect_of_faults() {
-        for (words, note, is_there) in [
+        for (settings_text, note, is_there) in [
             ("isolation=thread fault='kill:any@1s; hang'", "one process here", true),
             ("isolation=thread fault='hang; kill:launcher'", "one process here", false),
             ("isolation=thread+process strategies=2 fault=kill:strategy-0", "one process here", true),
@@ -427,32 +427,32 @@ mod tests {
             ),
             ("fault=kill:launcher@1s", "The run ends with the fault kill:launcher@1s: its reaper", true),
         ] {
-            let text = shown(words, &machine());
+            let text = shown(settings_text, &machine());
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert_eq!(text.contains(note), is_there, "{words}: {text}");
+            assert_eq!(text.contains(note), is_there, "{settings_text}: {text}");
         }
     }
 
     #[test]
     fn default_fault_time_follows_window() {
-        for (words, ms) in [
+        for (settings_text, ms) in [
             ("window=10s", 1_000),
             ("window=200ms", 100),
             ("window=10s arrivals=stress", 100),
             ("schedule=flow.csv", 100),
         ] {
-            let fault = faults(&format!("{words} fault=kill"))[0];
-            assert_eq!(fault.when, FaultTime::At { ns: ms * 1_000_000 }, "{words}");
+            let fault = faults(&format!("{settings_text} fault=kill"))[0];
+            assert_eq!(fault.when, FaultTime::At { ns: ms * 1_000_000 }, "{settings_text}");
         }
     }
 
     #[test]
     fn self_inflicted_fault_target_is_drawn_in_plan() {
         let drawn = |seed: u64| {
-            let words = format!(
+            let settings_text = format!(
                 "strategies=200 seed={seed} fault='hang; kill; kill@order:3; stop:engine; exit@order:20'"
             );
-            faults(&words).iter().map(|fault| fault.target).collect::<Vec<_>>()
+            faults(&settings_text).iter().map(|fault| fault.target).collect::<Vec<_>>()
         };
         let targets = drawn(1);
         for place in [0, 2, 4] {

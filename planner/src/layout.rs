@@ -308,8 +308,8 @@ mod tests {
     use proptest::prelude::*;
 
     /// `name@core/idle` of each thread, and the threads of each process.
-    fn shape(words: &str, machine: &Machine) -> [String; 2] {
-        let (_, plan, _) = planned(words, machine).unwrap();
+    fn shape(settings_text: &str, machine: &Machine) -> [String; 2] {
+        let (_, plan, _) = planned(settings_text, machine).unwrap();
         let core = |core: Option<u32>| core.map_or("-".into(), |core| core.to_string());
         let threads = plan.threads.iter().map(|t| format!("{}@{}/{}", t.name, core(t.core), t.idle));
         let processes = plan.processes.iter().map(|p| format!("{}{:?}", p.name, p.threads));
@@ -320,7 +320,7 @@ mod tests {
     fn roles_get_threads_cores_and_processes() {
         let (two, eight) = (fake::two_core_vm().machine(), fake::plain(8).machine());
         let one_each = "strategy-0[0] engine[1]";
-        for (words, machine, threads, processes) in [
+        for (settings_text, machine, threads, processes) in [
             ("", &two, "strategy-0@0/spin engine@1/spin", one_each),
             (
                 "strategies=3",
@@ -366,7 +366,7 @@ mod tests {
                 "all[0, 1, 2]",
             ),
         ] {
-            assert_eq!(shape(words, machine), [threads, processes], "{words}");
+            assert_eq!(shape(settings_text, machine), [threads, processes], "{settings_text}");
         }
     }
 
@@ -388,7 +388,7 @@ mod tests {
         assert_eq!((plan.trading().max_held, plan.trading().max_open), (4, 65_536));
         assert_eq!(plan.trading().pacing, Pacing::Scheduled);
         assert_eq!(planned("arrivals=stress", &machine).unwrap().1.trading().pacing, Pacing::Closed);
-        let held = |words| planned(words, &machine).unwrap().1.trading().max_held;
+        let held = |settings_text| planned(settings_text, &machine).unwrap().1.trading().max_held;
         assert_eq!(held("orders=100M"), 1 << 18);
         assert_eq!(held("venues=2 orders=10 max_open=3 strategies=2 on_death=restart"), 5 + 3 * 2);
         assert_eq!(held("orders=100M on_death=restart"), 1 << 19);
@@ -398,21 +398,23 @@ mod tests {
     #[test]
     fn sleeping_threads_get_sleep_records() {
         let machine = fake::plain(8).machine();
-        let logs = |words: &str| {
-            let (_, plan, _) = planned(words, &machine).unwrap();
+        let logs = |settings_text: &str| {
+            let (_, plan, _) = planned(settings_text, &machine).unwrap();
             assert_eq!(plan.validate(), Ok(()));
             let record_counts =
                 |thread: &protocol::plan::ThreadPlan| (thread.log_records, thread.sleep_records);
             plan.threads.iter().map(record_counts).collect::<Vec<_>>()
         };
-        for (words, room) in [("strategies=2 orders=10", 1 << 10), ("strategies=2 orders=20000", 22_072)] {
-            let (spins, sleeps) = (logs(words), logs(&format!("{words} idle=park")));
+        for (settings_text, room) in
+            [("strategies=2 orders=10", 1 << 10), ("strategies=2 orders=20000", 22_072)]
+        {
+            let (spins, sleeps) = (logs(settings_text), logs(&format!("{settings_text} idle=park")));
             assert_eq!(sleeps[0].1, room);
             for (spins, sleeps) in spins.iter().zip(&sleeps) {
-                assert_eq!((spins.1, sleeps.0 - spins.0), (0, sleeps.1), "{words}: {sleeps:?}");
+                assert_eq!((spins.1, sleeps.0 - spins.0), (0, sleeps.1), "{settings_text}: {sleeps:?}");
             }
         }
-        let all = |words| logs(words).iter().map(|thread| thread.1).sum::<u64>();
+        let all = |settings_text| logs(settings_text).iter().map(|thread| thread.1).sum::<u64>();
         assert_eq!(logs("strategies=1 orders=10M idle=yield threading=shared")[0].1, MAX_SLEEPS);
         assert!(all("strategies=100 orders=100M idle=yield") <= MAX_SLEEP_RECORDS);
     }
@@ -439,8 +441,8 @@ mod tests {
             let machine = Machine { cores_allowed: (0..cores).collect(), ..Machine::default() };
             let isolation = if thread { "thread" } else { "process" };
             let load = format!("orders={orders} window={window}ms capacity={}", 1 << log);
-            let words = format!("strategies={strategies} venues={venues} isolation={isolation} {load}");
-            let (_, plan, _) = planned(&words, &machine).unwrap();
+            let settings_text = format!("strategies={strategies} venues={venues} isolation={isolation} {load}");
+            let (_, plan, _) = planned(&settings_text, &machine).unwrap();
             prop_assert_eq!(plan.trading().total_orders(), orders);
             if plan.threading == protocol::plan::Threading::Dedicated {
                 let mut used: Vec<_> = plan.threads.iter().map(|t| t.core).collect();

@@ -54,9 +54,9 @@ pub mod fixtures {
     use protocol::plan::Plan;
 
     /// Settings from `key=value` words; a value with blanks is in single quotes.
-    pub fn settings(words: &str) -> Settings {
+    pub fn settings(settings_text: &str) -> Settings {
         let mut settings = Settings::default();
-        let mut rest = words.trim();
+        let mut rest = settings_text.trim();
         while let Some((key, after)) = rest.split_once('=') {
             let (text, left) = match after.strip_prefix('\'') {
                 Some(quoted) => quoted.split_once('\'').unwrap(),
@@ -69,23 +69,26 @@ pub mod fixtures {
     }
 
     /// Returns the plan that these settings give on a machine, and its warnings.
-    pub fn planned(words: &str, machine: &Machine) -> Result<(Resolved, Plan, Vec<String>), UsageError> {
-        let resolved = resolve(&settings(words), machine)?;
+    pub fn planned(
+        settings_text: &str,
+        machine: &Machine,
+    ) -> Result<(Resolved, Plan, Vec<String>), UsageError> {
+        let resolved = resolve(&settings(settings_text), machine)?;
         let (plan, warnings) = preview(&resolved, machine)?;
         assert_eq!(plan.validate(), Ok(()));
         Ok((resolved, plan, warnings))
     }
 
     /// Returns the text of a plan.
-    pub fn shown(words: &str, machine: &Machine) -> String {
-        let (resolved, plan, warnings) = planned(words, machine).unwrap();
+    pub fn shown(settings_text: &str, machine: &Machine) -> String {
+        let (resolved, plan, warnings) = planned(settings_text, machine).unwrap();
         show(&plan, &resolved, machine, &warnings)
     }
 
     /// Checks that settings are refused with these words.
     #[track_caller]
-    pub fn refuses(words: &str, expected: &str, machine: &Machine) {
-        let message = planned(words, machine).unwrap_err().to_string();
-        assert!(message.lines().count() <= 2 && message.contains(expected), "{words}: {message}");
+    pub fn refuses(settings_text: &str, expected: &str, machine: &Machine) {
+        let message = planned(settings_text, machine).unwrap_err().to_string();
+        assert!(message.lines().count() <= 2 && message.contains(expected), "{settings_text}: {message}");
     }
 }

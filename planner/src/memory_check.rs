@@ -109,9 +109,9 @@ mod tests {
     use crate::fixtures::planned;
     use crate::host::fake;
 
-    fn checked(words: &str, facts: &MemoryFacts, limit: Option<u64>) -> String {
+    fn checked(settings: &str, facts: &MemoryFacts, limit: Option<u64>) -> String {
         let machine = fake::two_core_vm().machine();
-        let (_, plan, _) = planned(words, &machine).unwrap();
+        let (_, plan, _) = planned(settings, &machine).unwrap();
         check(&plan, &machine, facts, || Ok(limit)).err().map_or_else(String::new, |error| error.0)
     }
 
@@ -124,7 +124,7 @@ mod tests {
         };
         let (none, all) = (facts("never", "never", false), facts("within_size", "advise", false));
         let mib = |size: u64| Some(size << 20);
-        for (words, facts, limit, wanted) in [
+        for (settings, facts, limit, wanted) in [
             ("", &none, mib(1), ""),
             ("huge_pages=on", &all, None, ""),
             ("huge_pages=on", &none, None, "huge=within_size /dev/shm"),
@@ -140,9 +140,9 @@ mod tests {
             ("lock_memory=on working_set=256MiB", &none, mib(256), "ulimit -l"),
             ("strategies=256 working_set=256MiB", &none, None, "256 strategies walk 64.0 GiB"),
         ] {
-            let message = checked(words, facts, limit);
+            let message = checked(settings, facts, limit);
             let is_as_wanted = if wanted.is_empty() { message.is_empty() } else { message.contains(wanted) };
-            assert!(is_as_wanted && message.lines().count() <= 2, "{words}: {message:?}");
+            assert!(is_as_wanted && message.lines().count() <= 2, "{settings}: {message:?}");
         }
     }
 }

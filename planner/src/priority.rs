@@ -96,16 +96,16 @@ mod tests {
 
     #[test]
     fn cores_withheld_from_ordinary_threads_are_named() {
-        for (words, kept, expected) in [
+        for (settings, kept, expected) in [
             ("", &[][..], ""),
             ("priority=fifo:7", &[0, 1], "fifo:7: no ordinary thread runs on cores 0,1"),
             ("priority=fifo:7 cores=1", &[1], "share a core give way to each other"),
             ("priority=fifo:7 idle=park", &[], "waits for no ordinary one"),
         ] {
-            let (_, plan, _) = planned(words, &fake::two_core_vm().machine()).unwrap();
+            let (_, plan, _) = planned(settings, &fake::two_core_vm().machine()).unwrap();
             let note = note(&plan).unwrap_or_default();
-            assert!(kept_cores(&plan).iter().eq(kept) && note.contains(expected), "{words}: {note}");
-            assert_eq!(note.is_empty(), expected.is_empty(), "{words}: {note}");
+            assert!(kept_cores(&plan).iter().eq(kept) && note.contains(expected), "{settings}: {note}");
+            assert_eq!(note.is_empty(), expected.is_empty(), "{settings}: {note}");
         }
     }
 }

@@ -82,9 +82,9 @@ mod tests {
         Err(io::Error::from_raw_os_error(nix::libc::EPERM))
     }
 
-    fn checked(words: &str, found: &RealTime, kernel: Kernel) -> Result<Vec<String>, String> {
+    fn checked(settings: &str, found: &RealTime, kernel: Kernel) -> Result<Vec<String>, String> {
         let machine = fake::plain(3).machine();
-        let (_, plan, _) = planned(words, &machine).unwrap();
+        let (_, plan, _) = planned(settings, &machine).unwrap();
         check(&plan, &machine, found, kernel).map_err(|error| error.to_string())
     }
 

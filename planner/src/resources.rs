@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn each_strategy_gets_its_own_or_common_limit() {
         let machine = fake::two_core_vm().machine();
-        let words = "strategies=4 memory='512MiB; strategy-2=2GiB' cpu=strategy-1=0.5 files=64";
-        let (_, plan, _) = planned(words, &machine).unwrap();
+        let settings_text = "strategies=4 memory='512MiB; strategy-2=2GiB' cpu=strategy-1=0.5 files=64";
+        let (_, plan, _) = planned(settings_text, &machine).unwrap();
         assert_eq!(
             plan.trading().resource_lines(),
             [
@@ -151,8 +151,8 @@ mod tests {
             ["strategy-1: memory 1GiB (rlimit)"],
             "threads have none"
         );
-        let words = "strategies=5 isolation=process*2 memory='1GiB; strategy-4=2GiB'";
-        let (_, plan, _) = planned(words, &machine).unwrap();
+        let settings_text = "strategies=5 isolation=process*2 memory='1GiB; strategy-4=2GiB'";
+        let (_, plan, _) = planned(settings_text, &machine).unwrap();
         let of_processes: Vec<String> =
             plan.processes.iter().map(|process| plan.resources_of(process).to_string()).collect();
         let wanted = ["memory 1GiB (rlimit)", "memory 1GiB (rlimit)", "memory 2GiB (rlimit)", ""];
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn limit_of_thread_or_missing_strategy_is_refused() {
         let machine = fake::two_core_vm().machine();
-        for (words, wanted) in [
+        for (settings_text, wanted) in [
             ("isolation=thread memory=1GiB", "--memory with --isolation thread"),
             ("isolation=thread user=nobody", "--user with --isolation thread"),
             (
@@ -185,7 +185,7 @@ mod tests {
                 "use --isolation process without groups",
             ),
         ] {
-            refuses(words, wanted, &machine);
+            refuses(settings_text, wanted, &machine);
         }
     }
 }

@@ -117,7 +117,7 @@ mod tests {
     fn missing_shm_space_names_size_and_remedy() {
         let machine = fake::container().machine();
         let unknown = Machine { shm_total_bytes: 0, shm_free_bytes: 0, ..machine.clone() };
-        for (words, machine, wanted) in [
+        for (settings, machine, wanted) in [
             ("", &machine, ""),
             ("orders=1000M", &unknown, ""),
             (
@@ -133,11 +133,11 @@ mod tests {
                 "Use --capacity 65536 (now 1048576) or fewer --orders",
             ),
         ] {
-            let (_, plan, _) = planned(words, machine).unwrap();
+            let (_, plan, _) = planned(settings, machine).unwrap();
             let message = check_shm_space(&plan, machine).err().map_or_else(String::new, |error| error.0);
             assert!(
                 message.contains(wanted) && message.is_empty() == wanted.is_empty(),
-                "{words}: {message}"
+                "{settings}: {message}"
             );
         }
     }
@@ -162,16 +162,16 @@ mod tests {
 
     #[test]
     fn only_unnamed_segments_need_descriptors() {
-        for (words, range) in [
+        for (settings, range) in [
             ("strategies=70 isolation=sandbox", 1025..u64::MAX),
             ("strategies=70 isolation=container", 513..u64::MAX),
             ("strategies=70", 0..256),
             ("strategies=256 venues=64", 0..1024),
             ("strategies=70 isolation=thread", 0..256),
         ] {
-            let (_, plan, _) = planned(words, &fake::two_core_vm().machine()).unwrap();
+            let (_, plan, _) = planned(settings, &fake::two_core_vm().machine()).unwrap();
             let needed = descriptors_needed(&plan);
-            assert!(range.contains(&needed), "{words}: {needed}");
+            assert!(range.contains(&needed), "{settings}: {needed}");
         }
     }
 }

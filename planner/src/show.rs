@@ -374,8 +374,8 @@ mod tests {
     use insta::assert_snapshot;
     use proptest::prelude::*;
 
-    fn shown(words: &str, machine: &Machine) -> String {
-        let text = tests::shown(words, machine);
+    fn shown(settings_text: &str, machine: &Machine) -> String {
+        let text = tests::shown(settings_text, machine);
         for line in text.lines() {
             assert!(line.chars().count() <= screen::DEFAULT_WIDTH, "{line}");
         }
@@ -443,7 +443,7 @@ mod tests {
     fn placement_and_its_consequences_are_shown() {
         let comes_back = "venue=book exchange=process journal=process on_death=restart";
         let excluded = "The engine is not, and the run ends with it: ";
-        for (words, shows, text) in [
+        for (settings_text, shows, text) in [
             ("venue=book", false, "delay"),
             (
                 "strategies=2 isolation=thread+process speculation=closed",
@@ -492,16 +492,16 @@ mod tests {
             ("spare_strategies=2 on_death=restart", true, "3 strategies (2 spare)"),
             ("spare_strategies=2 on_death=restart", true, "strategy-2 0 yield spare, not started"),
         ] {
-            let page = shown(words, &fake::plain(3).machine());
+            let page = shown(settings_text, &fake::plain(3).machine());
             let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert_eq!(page.contains(text), shows, "{words}: {text}: {page}");
+            assert_eq!(page.contains(text), shows, "{settings_text}: {text}: {page}");
         }
     }
 
     #[test]
     fn many_threads_are_folded() {
-        let words = "strategies=40 venues=8 work=500ns isolation=thread";
-        assert_snapshot!(shown(words, &fake::plain(64).machine()), @"
+        let settings_text = "strategies=40 venues=8 work=500ns isolation=thread";
+        assert_snapshot!(shown(settings_text, &fake::plain(64).machine()), @"
         machine  Fake CPU 2.6GHz, cores 0-63 of 64, clock source tsc, Linux 6.18.44
         run      spsc-mux, one process, a thread each: 40 strategies, 8 venues, rings
                  of 8,192 slots

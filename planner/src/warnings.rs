@@ -74,7 +74,7 @@ mod tests {
     fn each_reason_is_given_with_its_remedy() {
         let two = fake::two_core_vm().machine();
         let server = Machine { governor: None, ..fake::server().machine() };
-        for (words, machine, wanted) in [
+        for (settings, machine, wanted) in [
             ("", &two, ""),
             ("", &fake::plain(64).machine(), ""),
             ("", &Machine { governor: Some("performance".into()), ..two.clone() }, ""),
@@ -97,13 +97,13 @@ mod tests {
             // Many siblings are counted, not listed.
             ("strategies=8 venues=4 threading=dedicated", &server, "and 1 more are hardware threads"),
         ] {
-            let warnings = planned(words, machine).unwrap().2;
+            let warnings = planned(settings, machine).unwrap().2;
             let is_as_wanted = match &warnings[..] {
                 [] => wanted.is_empty(),
                 [only] => !wanted.is_empty() && only.contains(wanted),
                 _ => false,
             };
-            assert!(is_as_wanted, "{words} {wanted}: {warnings:?}");
+            assert!(is_as_wanted, "{settings} {wanted}: {warnings:?}");
         }
     }
 }

@@ -46,8 +46,8 @@ mod tests {
 
     #[test]
     fn bursts_kill_three_roles_in_every_order() {
-        let words = "strategies=2 venues=2 venue=book exchange=process journal=process on_death=restart";
-        let (_, plan, _) = planned(words, &Machine::default()).unwrap();
+        let settings = "strategies=2 venues=2 venue=book exchange=process journal=process on_death=restart";
+        let (_, plan, _) = planned(settings, &Machine::default()).unwrap();
         let mut orders = BTreeSet::new();
         for seed in 0..200 {
             let bursts = draw(seed, &plan, 10_000);

@@ -117,12 +117,12 @@ impl Supervisor<'_> {
         failed: &FailedProcess,
         observed: &Observations,
     ) -> Option<RunOutcome> {
-        let words = observed.last_words.as_deref()?;
+        let message = observed.last_words.as_deref()?;
         let runs = observed.exited_normally(failed.process).is_none();
         if failed.awaits_exit && runs && !failed.left(self.now_ns(), self.limits.exit_wait).is_zero() {
             return None;
         }
-        let what = self.cause(failed, words, observed);
+        let what = self.cause(failed, message, observed);
         Some(self.failure_of_process(failed.process, what, observed))
     }
 

@@ -330,8 +330,8 @@ mod tests {
 
     /// Parses the flags of `launcher bill`.
     pub(super) fn parsed(line: &str) -> BillFlags {
-        let words = ["bill"].into_iter().chain(line.split_whitespace());
-        TestCommandLine::try_parse_from(words).unwrap().flags
+        let arguments = ["bill"].into_iter().chain(line.split_whitespace());
+        TestCommandLine::try_parse_from(arguments).unwrap().flags
     }
 
     fn planned(line: &str) -> Experiment {
@@ -385,8 +385,8 @@ mod tests {
         assert_eq!(native_settings(&named), both, "each once");
         let two = planned("--isolation native,thread,process --idle spin,park");
         assert_eq!(native_settings(&two).len(), 4, "at each condition: {:?}", native_settings(&two));
-        let words = ["bill", "--isolation", "native"];
-        let alone = TestCommandLine::try_parse_from(words).unwrap().flags;
+        let arguments = ["bill", "--isolation", "native"];
+        let alone = TestCommandLine::try_parse_from(arguments).unwrap().flags;
         let error = alone.plan(fake::plain(2).machine()).unwrap_err().to_string();
         assert!(error.contains("--isolation native,thread,process"), "{error}");
     }
@@ -429,9 +429,9 @@ mod tests {
         ] {
             assert_eq!(settings(line)[0], "", "{line}");
         }
-        let words =
+        let arguments =
             ["bill", "--isolation", "native,thread+process", "--strategies", "4", "--crossover", "50ms"];
-        let named = TestCommandLine::try_parse_from(words).unwrap().flags;
+        let named = TestCommandLine::try_parse_from(arguments).unwrap().flags;
         let error = named.plan(fake::plain(2).machine()).unwrap_err().to_string();
         assert!(error.contains("--crossover 50ms with the level native"), "{error}");
     }

@@ -61,7 +61,7 @@ mod tests {
             ..BoardWarnings::SEED
         };
         assert_eq!(limits, expected);
-        for (text, words) in [
+        for (text, expected) in [
             ("write-p98=5us", "there are write-p50, write-p99, read-p95"),
             ("write-p99", "write-p99=5us"),
             ("write-p99=5", "no unit"),
@@ -69,7 +69,7 @@ mod tests {
             ("", "NAME=LIMIT"),
         ] {
             let error = read(text).unwrap_err();
-            assert!(error.contains(words), "{text}: {error}");
+            assert!(error.contains(expected), "{text}: {error}");
         }
     }
 }

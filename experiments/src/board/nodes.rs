@@ -99,7 +99,9 @@ mod tests {
         };
         let error = refused(&one, "0:1", &[0, 1]);
         assert!(
-            ["no node 1", "one NUMA node", "leave --nodes out"].iter().all(|words| error.contains(words)),
+            ["no node 1", "one NUMA node", "leave --nodes out"]
+                .iter()
+                .all(|expected| error.contains(expected)),
             "{error}"
         );
         let error = refused(&two, "0:2", &two.cores_allowed);

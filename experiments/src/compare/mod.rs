@@ -283,8 +283,8 @@ mod tests {
     }
 
     fn warned(cores: u32, line: &str) -> Vec<String> {
-        let words = ["compare", "--a", "isolation=thread", "--b"].into_iter().chain(line.split(' '));
-        let flags = TestCommandLine::try_parse_from(words).unwrap().flags;
+        let arguments = ["compare", "--a", "isolation=thread", "--b"].into_iter().chain(line.split(' '));
+        let flags = TestCommandLine::try_parse_from(arguments).unwrap().flags;
         warnings(&flags.plan(fake::plain(cores).machine()).unwrap())
     }
 

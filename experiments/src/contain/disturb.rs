@@ -277,9 +277,9 @@ mod tests {
         flags: DisturbFlags,
     }
 
-    fn planned(words: &str) -> Result<Experiment> {
-        let words = ["disturb"].into_iter().chain(words.split_whitespace());
-        TestCommandLine::try_parse_from(words).unwrap().flags.plan(fake::plain(2).machine())
+    fn planned(arguments: &str) -> Result<Experiment> {
+        let arguments = ["disturb"].into_iter().chain(arguments.split_whitespace());
+        TestCommandLine::try_parse_from(arguments).unwrap().flags.plan(fake::plain(2).machine())
     }
 
     #[test]
@@ -329,8 +329,8 @@ mod tests {
 
     #[test]
     fn search_finds_the_heaviest_storm_of_each_level() {
-        let words = "--find-limit --fault thrash --isolation thread,process --repeats 8 --steps 9";
-        let mut record = planned(words).unwrap();
+        let arguments = "--find-limit --fault thrash --isolation thread,process --repeats 8 --steps 9";
+        let mut record = planned(arguments).unwrap();
         invent_runs(&mut record);
         let first = record.rows.len();
         while plan_next_storms(&mut record).unwrap() {

@@ -181,22 +181,22 @@ mod tests {
         flags: ContainFlags,
     }
 
-    fn planned(words: &[&str]) -> Result<Experiment> {
-        let line = TestCommandLine::try_parse_from([&["contain"], words].concat()).unwrap();
+    fn planned(arguments: &[&str]) -> Result<Experiment> {
+        let line = TestCommandLine::try_parse_from([&["contain"], arguments].concat()).unwrap();
         line.flags.plan(fake::plain(2).machine())
     }
 
     #[test]
     fn program_beside_player_is_tried() {
-        let words = ["--strategy", "player,exec:./mine --fast", "--technique", "spsc-mux"];
-        let record = planned(&words).unwrap();
+        let arguments = ["--strategy", "player,exec:./mine --fast", "--technique", "spsc-mux"];
+        let record = planned(&arguments).unwrap();
         let points = ExperimentRuns::new(&record).points;
         assert!(points.iter().any(|point| point.name == "kill against spsc-mux under process"));
         assert!(points.iter().all(|point| point.settings["strategies"] == "3"));
         let levels: Vec<&String> = points.iter().map(|point| &point.settings["isolation"]).collect();
         assert!(levels.iter().all(|level| ["process", "container"].contains(&level.as_str())), "{levels:?}");
         // What is named is tried as it is, or refused.
-        let refused = |more: &[&str]| planned(&[&words, more].concat()).unwrap_err().to_string();
+        let refused = |more: &[&str]| planned(&[&arguments, more].concat()).unwrap_err().to_string();
         assert!(refused(&["--isolation", "sandbox"]).contains("--isolation container"));
         assert!(refused(&["--isolation", "process", "--fault", "hang"]).contains("is a program"));
     }

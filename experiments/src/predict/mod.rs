@@ -214,13 +214,13 @@ mod tests {
     }
 
     fn parse(line: &str) -> Result<PredictFlags, clap::Error> {
-        let words = ["predict"].into_iter().chain(line.split_whitespace());
-        TestCommandLine::try_parse_from(words).map(|line| line.flags)
+        let arguments = ["predict"].into_iter().chain(line.split_whitespace());
+        TestCommandLine::try_parse_from(arguments).map(|line| line.flags)
     }
 
     #[test]
     fn impossible_questions_are_refused() {
-        for (line, words) in [
+        for (line, expected) in [
             ("--strategies 0 --rate 1k", "from 1 to 256"),
             ("--strategies 257 --rate 1k", "from 1 to 256"),
             ("--strategies 4", "--rate"),
@@ -231,7 +231,7 @@ mod tests {
             ("--grid --rate 1k", "--grid"),
         ] {
             let error = parse(line).unwrap_err();
-            assert!(error.exit_code() == 2 && error.to_string().contains(words), "{line}: {error}");
+            assert!(error.exit_code() == 2 && error.to_string().contains(expected), "{line}: {error}");
         }
         let refused = |line: &str| {
             let error = parse(line).unwrap().plan(fake::plain(2).machine()).unwrap_err();

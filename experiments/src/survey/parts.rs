@@ -63,10 +63,10 @@ const RECOVERY: [(&str, &str); 2] = [
 ];
 
 /// A command as a user would type it.
-fn typed(name: &str, words: &str) -> String {
-    let words = words.replace("kill:", "'kill:");
-    let end = if words.contains('\'') { "'" } else { "" };
-    format!("launcher {name} {words}{end}")
+fn typed(name: &str, arguments: &str) -> String {
+    let arguments = arguments.replace("kill:", "'kill:");
+    let end = if arguments.contains('\'') { "'" } else { "" };
+    format!("launcher {name} {arguments}{end}")
 }
 
 /// The strategies of the bill's and the queue's runs: as many as leave every role a core of its
@@ -83,7 +83,7 @@ fn strategies(machine: &Machine) -> String {
 fn choose<'a>(until: Instant, lists: &[(u32, &'a str)]) -> &'a str {
     let time = until.saturating_duration_since(Instant::now());
     let fits = |(runs, _): &&(u32, &str)| RUN_TIME * *runs * REPEATS_WANTED <= time;
-    lists.iter().find(fits).or(lists.last()).map_or("", |(_, words)| words)
+    lists.iter().find(fits).or(lists.last()).map_or("", |(_, arguments)| arguments)
 }
 
 impl SurveyRun<'_> {
@@ -91,14 +91,14 @@ impl SurveyRun<'_> {
         let start_timeout = Duration::from_secs(10);
         let launcher = Launcher { weaker_sandbox: false, start_timeout, signals: self.signals };
         let (mut recoveries, mut shortfall) = (Vec::new(), None);
-        for (role, words) in RECOVERY {
+        for (role, arguments) in RECOVERY {
             if Instant::now() > self.until {
                 shortfall = Some(format!("no time for {role}"));
                 break;
             }
             self.bar.set_message(format!("{role} is killed"));
-            self.commands.push(typed("run", words));
-            let settings = flags::<RunFlags>(words, Some(self.folder))?.settings()?;
+            self.commands.push(typed("run", arguments));
+            let settings = flags::<RunFlags>(arguments, Some(self.folder))?.settings()?;
             let finished = match launcher.run(&settings) {
                 Err(error) if error.is::<Interrupted>() => break,
                 finished => finished?,
@@ -117,8 +117,8 @@ impl SurveyRun<'_> {
     pub(super) fn make_containment(&mut self) -> Result<FoundPart> {
         let missing = sandbox::missing();
         let levels = if missing.is_empty() { "process,sandbox" } else { "process" };
-        let words = format!("{CONTAINMENT} --isolation {levels}");
-        let (record, _, shortfall) = self.measure::<ContainFlags>("contain", &words)?;
+        let arguments = format!("{CONTAINMENT} --isolation {levels}");
+        let (record, _, shortfall) = self.measure::<ContainFlags>("contain", &arguments)?;
         let shortfall = shortfall.or_else(|| Some(format!("no sandbox here: {}", missing.first()?)));
         let found =
             Containments { notes: Vec::new(), ..Containments::from_experiment(&record).map_err(Error::msg)? };
@@ -126,24 +126,24 @@ impl SurveyRun<'_> {
     }
 
     pub(super) fn make_disturbance(&mut self) -> Result<FoundPart> {
-        let words = format!("{DISTURBANCE} --repeats {REPEATS}");
-        let (record, _, shortfall) = self.measure::<DisturbFlags>("disturb", &words)?;
+        let arguments = format!("{DISTURBANCE} --repeats {REPEATS}");
+        let (record, _, shortfall) = self.measure::<DisturbFlags>("disturb", &arguments)?;
         let found =
             Disturbances { notes: Vec::new(), ..Disturbances::from_experiment(&record).map_err(Error::msg)? };
         Ok(FoundPart::new(SurveyPart::Disturbance, &found, shortfall))
     }
 
     pub(super) fn make_journal(&mut self) -> Result<FoundPart> {
-        let words = format!("{JOURNAL} --repeats {REPEATS} {LOAD}");
-        let (record, _, shortfall) = self.measure::<CompareFlags>("compare", &words)?;
+        let arguments = format!("{JOURNAL} --repeats {REPEATS} {LOAD}");
+        let (record, _, shortfall) = self.measure::<CompareFlags>("compare", &arguments)?;
         let found = Comparisons::from_runs(&ExperimentRuns::new(&record)).map_err(Error::msg)?;
         Ok(FoundPart::new(SurveyPart::Journal, &shortened(found), shortfall))
     }
 
     pub(super) fn make_bill(&mut self) -> Result<FoundPart> {
         let settings = choose(self.until, &BILL);
-        let words = format!("{settings} --repeats {REPEATS} {LOAD}{}", strategies(self.machine));
-        let (record, _, shortfall) = self.measure::<BillFlags>("bill", &words)?;
+        let arguments = format!("{settings} --repeats {REPEATS} {LOAD}{}", strategies(self.machine));
+        let (record, _, shortfall) = self.measure::<BillFlags>("bill", &arguments)?;
         let mut found = IsolationCosts::from_runs(&ExperimentRuns::new(&record)).map_err(Error::msg)?;
         for row in &mut found.rows {
             row.differences.retain(|line| is_shown(&line.measure));
@@ -154,8 +154,8 @@ impl SurveyRun<'_> {
     pub(super) fn make_queue(&mut self) -> Result<FoundPart> {
         let settings = choose(self.until, &QUEUE);
         let window = "--idle spin --window 400ms";
-        let words = format!("{settings} --repeats {REPEATS} {window}{}", strategies(self.machine));
-        let (_, folder, shortfall) = self.measure::<SweepFlags>("sweep", &words)?;
+        let arguments = format!("{settings} --repeats {REPEATS} {window}{}", strategies(self.machine));
+        let (_, folder, shortfall) = self.measure::<SweepFlags>("sweep", &arguments)?;
         let [a, b] = ["technique=crossbeam-array-queue", "technique=spsc-mux"];
         self.commands.push(format!("launcher compare FOLDER --a {a} --b {b}"));
         let found = compare::within(&folder, &SideSelector::parse("a", a)?, &SideSelector::parse("b", b)?)?;
@@ -167,12 +167,12 @@ impl SurveyRun<'_> {
     fn measure<F: ExperimentFlags>(
         &mut self,
         name: &str,
-        words: &str,
+        arguments: &str,
     ) -> Result<(Experiment, PathBuf, Option<String>)> {
-        self.commands.push(typed(name, words));
+        self.commands.push(typed(name, arguments));
         let show = |kind, number| self.bar.set_message(format!("{kind}, run {number}"));
         let NestedExperiment { record, folder, shortfall } =
-            measure_nested::<F>(words, self.folder, self.until, &show)?;
+            measure_nested::<F>(arguments, self.folder, self.until, &show)?;
         if !record.kind.entry().keeps_failures {
             let runs = ExperimentRuns::new(&record);
             let runs = runs.runs().map(|run| &run.outline);
@@ -227,16 +227,16 @@ mod tests {
 
     #[test]
     fn every_command_can_be_typed() {
-        for (_, words) in RECOVERY {
-            let settings = flags::<RunFlags>(words, Some(Path::new("a b"))).unwrap().settings().unwrap();
+        for (_, arguments) in RECOVERY {
+            let settings = flags::<RunFlags>(arguments, Some(Path::new("a b"))).unwrap().settings().unwrap();
             assert_eq!((settings.out.as_deref(), settings.repeats), (Some(Path::new("a b")), None));
             assert_eq!(settings.fault.as_ref().unwrap().0.len(), 1);
             planner::resolve(&settings, &fake::plain(2).machine()).unwrap();
         }
         flags::<ContainFlags>(CONTAINMENT, None).unwrap();
         flags::<CompareFlags>(&format!("{JOURNAL} --repeats {REPEATS} {LOAD}"), None).unwrap();
-        BILL.iter().for_each(|(_, words)| drop(flags::<BillFlags>(words, None).unwrap()));
-        QUEUE.iter().for_each(|(_, words)| drop(flags::<SweepFlags>(words, None).unwrap()));
+        BILL.iter().for_each(|(_, arguments)| drop(flags::<BillFlags>(arguments, None).unwrap()));
+        QUEUE.iter().for_each(|(_, arguments)| drop(flags::<SweepFlags>(arguments, None).unwrap()));
         assert!(flags::<BillFlags>("--no-such-flag", None).is_err());
         assert!(typed("run", RECOVERY[0].1).ends_with("'kill:engine@100ms every 400ms'"));
     }

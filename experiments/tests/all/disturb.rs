@@ -55,8 +55,8 @@ fn each_disturbance_is_done_and_only_others_are_counted() {
 fn faulty_strategy_keeps_its_level_in_each_repeat() {
     let out = tempfile::tempdir().unwrap();
     let load = "--orders 300 --window 100ms --venues 1 --repeats 2 --strategies 3";
-    let words = "disturb --json --isolation thread+process+thread --fault map-storm";
-    output(&format!("{words} {load} --out {}", out.path().display())).succeeds();
+    let arguments = "disturb --json --isolation thread+process+thread --fault map-storm";
+    output(&format!("{arguments} {load} --out {}", out.path().display())).succeeds();
     let runs = entries(&entries(out.path()).remove(0)).into_iter().map(|run| run.join("run.json"));
     let levels: Vec<Value> = runs
         .filter(|file| file.exists())

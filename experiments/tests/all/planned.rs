@@ -11,8 +11,8 @@ use std::process::Command;
 const TINY: &str = "--strategies 1 --venues 1 --orders 500 --delay fixed:1ms --idle park";
 
 /// `launcher sweep` with these words, of that folder.
-fn sweep(words: &str, folder: &Path) -> CommandResult {
-    output(&format!("sweep {words} {}", folder.display()))
+fn sweep(arguments: &str, folder: &Path) -> CommandResult {
+    output(&format!("sweep {arguments} {}", folder.display()))
 }
 
 fn plan(folder: &Path, window: &str, repeats: u32) -> String {
@@ -32,10 +32,10 @@ fn planned_sweep_on_two_hosts_compares_within_each() {
     let missing =
         sweep("--report full --join", &folder).fails(1, &["4 runs missing", "run 3 (", "--run all"]);
     assert!(missing.stdout.contains("0 of 4 runs are done"), "{missing:?}");
-    for (words, host) in commands.iter().zip(["near", "far"]) {
+    for (arguments, host) in commands.iter().zip(["near", "far"]) {
         // As a scheduler runs it: by a shell, from anywhere.
         let mut command = Command::new("sh");
-        command.args(["-c", words]).current_dir("/").env("BULKHEAD_HOST", host);
+        command.args(["-c", arguments]).current_dir("/").env("BULKHEAD_HOST", host);
         let message = output_of(&mut command).succeeds();
         assert_eq!(message.matches(&format!("made on {host}")).count(), 2, "{message}");
     }
@@ -93,7 +93,7 @@ fn killed_sweep_worker_is_replaced() {
 fn impossible_sweep_plan_is_refused_first() {
     let out = tempfile::tempdir().unwrap();
     let folder = out.path().join("sweep");
-    for (words, wanted) in [
+    for (arguments, wanted) in [
         ("--run 0", ["not the folder of an experiment"; 2]),
         ("", ["--plan, --run K or --join"; 2]),
         ("--plan", ["nothing to sweep over"; 2]),
@@ -101,7 +101,7 @@ fn impossible_sweep_plan_is_refused_first() {
         ("--join --seed 4", ["--seed with a planned sweep"; 2]),
         ("--run 3-1", ["give a run's number"; 2]),
     ] {
-        sweep(words, &folder).fails(2, &wanted);
+        sweep(arguments, &folder).fails(2, &wanted);
     }
     output("sweep --join").fails(2, &["FOLDER"]);
     assert!(!folder.exists(), "nothing was begun");

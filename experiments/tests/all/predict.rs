@@ -8,7 +8,7 @@ const SAVED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../analysis/tests/all/
 
 #[test]
 fn wrong_questions_are_usage_errors() {
-    for (flags, words) in [
+    for (flags, expected) in [
         ("--strategies 0 --rate 10k", "from 1 to 256"),
         ("--strategies 4", "--rate"),
         ("--strategies 4 --rate 10k --isolation thread", "compared with threads"),
@@ -18,7 +18,7 @@ fn wrong_questions_are_usage_errors() {
         ("--grid --rate 10k", "--grid"),
     ] {
         let out = tempfile::tempdir().unwrap();
-        output(&format!("predict {flags} --out {}", out.path().display())).fails(2, &[words]);
+        output(&format!("predict {flags} --out {}", out.path().display())).fails(2, &[expected]);
         assert!(entries(out.path()).is_empty(), "{flags}");
     }
 }

@@ -42,9 +42,9 @@ const SWEEP: &str = "sweep --isolation thread,process";
 /// Starts an experiment of 2 points × 2 repeats and ends it by a signal while a run after the first
 /// `finished` ones goes on.
 fn killed(out: &TempDir, name: &str, experiment: &str, finished: usize) -> (PathBuf, Option<i32>) {
-    let words = format!("{experiment} --repeats 2 --window 700ms --orders 500 --delay fixed:1ms");
+    let arguments = format!("{experiment} --repeats 2 --window 700ms --orders 500 --delay fixed:1ms");
     let load = format!("--venues 2 --strategies 1 --idle park --out {}", out.path().display());
-    let running = Running::spawn(&mut command(&format!("{words} {load}")));
+    let running = Running::spawn(&mut command(&format!("{arguments} {load}")));
     let measured = || {
         let folder = entries(out.path()).pop().filter(|folder| folder.join("experiment.json").exists());
         folder.map_or(0, |folder| runs(&document(&folder, "experiment.json")).len())
@@ -113,8 +113,8 @@ fn a_killed_sweep_leaves_nothing_and_goes_on() {
 #[test]
 fn a_sweep_over_rate_and_work_writes_its_tables() {
     let out = tempfile::tempdir().unwrap();
-    let words = "sweep --work 0ns,20us --rate 5k,10k --repeats 1 --window 60ms --delay fixed:1ms";
-    let stdout = made(&out, &format!("{words} --venues 2 --strategies 1"));
+    let arguments = "sweep --work 0ns,20us --rate 5k,10k --repeats 1 --window 60ms --delay fixed:1ms";
+    let stdout = made(&out, &format!("{arguments} --venues 2 --strategies 1"));
     narrow(&stdout);
     for word in ["rt_venue p50", "too few orders for a p99.9", "5,000/s", "20000 ns"] {
         assert!(stdout.contains(word), "{word}:\n{stdout}");
@@ -136,8 +136,8 @@ fn a_sweep_over_rate_and_work_writes_its_tables() {
 #[test]
 fn bill_has_comparable_row_for_each_level() {
     let out = tempfile::tempdir().unwrap();
-    let words = "bill --technique spsc-mux --isolation thread,process --repeats 5";
-    let stdout = made(&out, &format!("{words} {TINY}"));
+    let arguments = "bill --technique spsc-mux --isolation thread,process --repeats 5";
+    let stdout = made(&out, &format!("{arguments} {TINY}"));
     narrow(&stdout);
     for word in
         ["isolation", "CPU s/M", "PSS", "preempted/s", "against thread's", "thread (A/A)", "all pairs"]
@@ -216,9 +216,9 @@ fn pairs_and_moved(comparison: &Value) -> u64 {
 #[test]
 fn two_settings_are_measured_on_the_spot_in_alternation() {
     let out = tempfile::tempdir().unwrap();
-    let words = "compare --a isolation=thread --b isolation=process --repeats 2 --json";
+    let arguments = "compare --a isolation=thread --b isolation=process --repeats 2 --json";
     // Two repeats have no verdict, of which it warns.
-    let made = output(&format!("{words} {TINY} --out {}", out.path().display())).succeeds();
+    let made = output(&format!("{arguments} {TINY} --out {}", out.path().display())).succeeds();
     let report: Value = serde_json::from_str(&made).unwrap();
     let folder = only(&out);
     let sweep = document(&folder, "experiment.json");
@@ -255,8 +255,8 @@ fn two_settings_are_measured_on_the_spot_in_alternation() {
 #[test]
 fn max_rate_search_ends_with_result() {
     let out = tempfile::tempdir().unwrap();
-    let words = "sweep --find-max-rate --p999 1ns --steps 2 --rate 100k --window 120ms --delay fixed:1ms";
-    let stdout = made(&out, &format!("{words} --venues 2 --strategies 1"));
+    let arguments = "sweep --find-max-rate --p999 1ns --steps 2 --rate 100k --window 120ms --delay fixed:1ms";
+    let stdout = made(&out, &format!("{arguments} --venues 2 --strategies 1"));
     narrow(&stdout);
     assert_eq!(stdout.matches("not held: p99.9").count(), 2, "every step is printed:\n{stdout}");
     assert_eq!(stdout.matches("0 of 2 runs").count(), 2, "the third would decide nothing:\n{stdout}");
@@ -269,8 +269,8 @@ fn max_rate_search_ends_with_result() {
 #[test]
 fn dry_run_prints_the_runs_and_makes_none() {
     let out = tempfile::tempdir().unwrap();
-    let words = "sweep --isolation thread,process --repeats 2 --dry-run";
-    let message = made(&out, &format!("{words} {TINY}"));
+    let arguments = "sweep --isolation thread,process --repeats 2 --dry-run";
+    let message = made(&out, &format!("{arguments} {TINY}"));
     let names: Vec<&str> = message
         .lines()
         .filter(|line| line.contains("seed"))
@@ -278,11 +278,11 @@ fn dry_run_prints_the_runs_and_makes_none() {
         .collect();
     assert_eq!(names, ["thread", "process", "process", "thread"], "{message}");
     assert!(message.contains("4 runs, about") && message.contains("nothing was measured"), "{message}");
-    for (words, runs) in [
+    for (arguments, runs) in [
         ("compare --a isolation=thread --b isolation=process --repeats 3", 6),
         ("bill --technique spsc-mux --isolation thread,process --repeats 5", 15),
     ] {
-        let message = made(&out, &format!("{words} --dry-run {TINY}"));
+        let message = made(&out, &format!("{arguments} --dry-run {TINY}"));
         assert!(
             message.contains(&format!("{runs} runs, about")) && message.contains("nothing was measured"),
             "{message}"

@@ -74,27 +74,29 @@ fn topic(name: &str) -> Option<String> {
 
 /// Returns the command with the help that the words of a command line ask for, and the words
 /// without `--all`.
-pub(super) fn with_first_help(command: Command, words: Vec<OsString>) -> (Command, Vec<OsString>) {
-    let texts: Vec<&str> = words.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).collect();
+pub(super) fn with_first_help(command: Command, arguments: Vec<OsString>) -> (Command, Vec<OsString>) {
+    let texts: Vec<&str> = arguments.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).collect();
     let is_help = |word: &str| ["help", "--help", "-h"].contains(&word);
     let has_all = texts.contains(&"--all");
     let rest: Vec<&str> = texts.iter().copied().filter(|word| *word != "--all").collect();
     let asked = |command: Command| {
-        let program = words.first().cloned().unwrap_or_default();
+        let program = arguments.first().cloned().unwrap_or_default();
         (command, vec![program, "--help".into()])
     };
     match rest.as_slice() {
         [help] if is_help(help) && has_all => asked(command),
-        [] if !has_all => (command.override_help(FIRST_HELP), words),
+        [] if !has_all => (command.override_help(FIRST_HELP), arguments),
         [help] if is_help(help) => asked(command.override_help(FIRST_HELP)),
         ["help", name] if let Some(text) = topic(name) => asked(command.override_help(text)),
         ["help", "run"] | ["run", "-h" | "--help"] => {
-            let program = words.first().cloned().unwrap_or_default();
+            let program = arguments.first().cloned().unwrap_or_default();
             let command = if has_all { command } else { command.mut_subcommand("run", with_first_flags) };
             (command, vec![program, "run".into(), "--help".into()])
         }
-        ["run", .., "-h" | "--help"] if !has_all => (command.mut_subcommand("run", with_first_flags), words),
-        _ => (command, words),
+        ["run", .., "-h" | "--help"] if !has_all => {
+            (command.mut_subcommand("run", with_first_flags), arguments)
+        }
+        _ => (command, arguments),
     }
 }
 

@@ -5,8 +5,8 @@ use protocol::plan::FaultKind;
 use record::units::Count;
 
 fn parse(line: &str) -> Result<Command, clap::Error> {
-    let words = std::iter::once("launcher").chain(line.split_whitespace());
-    Cli::read_from(words.map(Into::into)).map(|cli| cli.command)
+    let arguments = std::iter::once("launcher").chain(line.split_whitespace());
+    Cli::read_from(arguments.map(Into::into)).map(|cli| cli.command)
 }
 
 fn run(line: &str) -> Settings {
@@ -49,7 +49,7 @@ fn mistyped_command_is_suggested() {
 
 #[test]
 fn a_wrong_value_says_what_would_be_right() {
-    for (line, words) in [
+    for (line, expected) in [
         ("run --cores 3-1", "0,2-5"),
         ("run --strategie 2", "--strateg"),
         ("run --strategy 2", "player"),
@@ -60,7 +60,7 @@ fn a_wrong_value_says_what_would_be_right() {
         ("kill latest --all --timeout -1.5ms", "is negative"),
     ] {
         let error = parse(line).unwrap_err();
-        assert!(error.exit_code() == 2 && error.to_string().contains(words), "{line}: {error}");
+        assert!(error.exit_code() == 2 && error.to_string().contains(expected), "{line}: {error}");
     }
 }
 
@@ -147,9 +147,9 @@ fn run_help_lists_every_kind_of_fault() {
     let help = parse("help run --all").unwrap_err().to_string();
     let missing = |help: &str| -> Vec<&str> {
         let kinds = help.split("  KIND ").nth(1).and_then(|rest| rest.split("  TARGET ").next());
-        let words: Vec<&str> =
+        let named: Vec<&str> =
             kinds.unwrap().split(|char: char| char != '-' && !char.is_alphanumeric()).collect();
-        FaultKind::ALL.iter().map(|kind| kind.name()).filter(|name| !words.contains(name)).collect()
+        FaultKind::ALL.iter().map(|kind| kind.name()).filter(|name| !named.contains(name)).collect()
     };
     assert_eq!(missing(&help), [""; 0], "{help}");
     assert_eq!(missing(&help.replace("punch", "")), ["punch"], "a kind that is left out is found");

@@ -308,10 +308,10 @@ mod tests {
     #[test]
     fn every_segment_has_a_known_stem() {
         let machine = planner::host::Machine { cores_allowed: (0..40).collect(), ..Default::default() };
-        for words in
+        for settings in
             ["strategies=2 venue=book exchange=process", "technique=linked", "technique=unix-seqpacket"]
         {
-            let (_, plan, _) = planner::fixtures::planned(words, &machine).unwrap();
+            let (_, plan, _) = planner::fixtures::planned(settings, &machine).unwrap();
             let all = protocol::topology::segments(&plan);
             let unknown: Vec<_> = all.iter().filter(|segment| !has_known_stem(&segment.spec.name)).collect();
             assert!(unknown.is_empty(), "{unknown:?}");

@@ -149,10 +149,10 @@ impl Process {
         let RoleProcess { name, address, kind, .. } = role;
         let stderr = folder.join(format!("{name}.stderr"));
         let log = open_output(&stderr)?;
-        let mut words = program.split_whitespace();
-        let mut command = Command::new(words.next().unwrap_or_default());
+        let mut arguments = program.split_whitespace();
+        let mut command = Command::new(arguments.next().unwrap_or_default());
         command
-            .args(words)
+            .args(arguments)
             .env(RUN_VARIABLE, address)
             .env(PROCESS_VARIABLE, name)
             .envs(kind_variable(name, kind))

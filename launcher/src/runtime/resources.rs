@@ -271,14 +271,14 @@ mod tests {
         tree
     }
 
-    fn plan(words: &str) -> Plan {
-        let (_, mut plan, _) = planned(words, &fake::plain(3).machine()).unwrap();
+    fn plan(settings: &str) -> Plan {
+        let (_, mut plan, _) = planned(settings, &fake::plain(3).machine()).unwrap();
         plan.run = RUN.into();
         plan
     }
 
-    fn settled(words: &str, controllers: &str) -> Result<String, UsageError> {
-        let (mut plan, tree) = (plan(words), machine(controllers));
+    fn settled(settings: &str, controllers: &str) -> Result<String, UsageError> {
+        let (mut plan, tree) = (plan(settings), machine(controllers));
         settle(&mut plan, tree.root(), false)?;
         Ok(plan.trading().resources_of(StrategyIndex(1)).to_string())
     }
@@ -301,8 +301,8 @@ mod tests {
         let tree = machine("cpu memory pids");
         let folder = tree.root().join("sys/fs/cgroup/user");
         // The files of the groups that a run has, with their contents.
-        let groups = |words: &str| {
-            let mut plan = plan(words);
+        let groups = |settings: &str| {
+            let mut plan = plan(settings);
             settle(&mut plan, tree.root(), false).unwrap();
             let groups = ContainerCgroups::begin(&plan, tree.root()).unwrap();
             let mut found = Vec::new();
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn limit_that_nothing_enforces_is_refused() {
-        for (words, controllers, wanted) in [
+        for (settings, controllers, wanted) in [
             (
                 LIMITED,
                 "memory pids",
@@ -347,7 +347,7 @@ mod tests {
             (LIMITED, "memory cpu", "RLIMIT_NPROC counts all processes of a user.\nUse --user"),
             ("strategies=2 user=strategy-1=nobody", "", "--user nobody: only root"),
         ] {
-            let error = settled(words, controllers).unwrap_err().0;
+            let error = settled(settings, controllers).unwrap_err().0;
             assert!(error.contains(wanted) && error.lines().count() == 2, "{error}");
         }
     }

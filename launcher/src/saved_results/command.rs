@@ -77,8 +77,8 @@ fn formatted(entries: &[ResultEntry], width: usize) -> String {
         let cells = [name.as_ref(), &entry.setting, &entry.verdict, &fitness].map(single_line);
         let [name, setting, verdict, fitness] = &cells;
         let verdicts = if fitness.is_empty() { verdict.clone() } else { format!("{verdict}; {fitness}") };
-        for (indent, words) in [("", format!("{name} {setting}")), ("  ", verdicts)] {
-            let lines = wrap(&words, width.saturating_sub(indent.len()), 4);
+        for (indent, unwrapped) in [("", format!("{name} {setting}")), ("  ", verdicts)] {
+            let lines = wrap(&unwrapped, width.saturating_sub(indent.len()), 4);
             text += &format!("{indent}{}\n", lines.join(&format!("\n{indent}    ")));
         }
         rows.add_row(cells);
@@ -134,11 +134,11 @@ mod tests {
         for width in [60, 80] {
             let text = formatted(&entries, width);
             assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
-            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");
             for entry in &entries {
-                assert!(words.contains(&entry.setting), "{text}");
+                assert!(unwrapped.contains(&entry.setting), "{text}");
             }
-            assert!(words.contains("valid; not fit: strategies share core 0 (and 5 more)"), "{text}");
+            assert!(unwrapped.contains("valid; not fit: strategies share core 0 (and 5 more)"), "{text}");
         }
         let wide = formatted(&entries, 160);
         assert_eq!(wide.lines().count(), 4, "one line each: {wide}");

@@ -137,14 +137,14 @@ impl ResultEntry {
             (Some(false), Some(reason)) => reason,
         };
         let description = reason.rsplit_once(": ").map_or(reason.as_str(), |(description, _)| description);
-        let mut words: String = description.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        if let Some((end, _)) = words.char_indices().nth(REASON_LEN) {
-            words.truncate(end);
-            words.push('…');
+        let mut reason: String = description.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        if let Some((end, _)) = reason.char_indices().nth(REASON_LEN) {
+            reason.truncate(end);
+            reason.push('…');
         }
         match self.reasons.len() - 1 {
-            0 => format!("not fit: {words}"),
-            more => format!("not fit: {words} (and {more} more)"),
+            0 => format!("not fit: {reason}"),
+            more => format!("not fit: {reason} (and {more} more)"),
         }
     }
 }

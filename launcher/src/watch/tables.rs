@@ -97,9 +97,9 @@ fn process_ids(snapshot: &Snapshot) -> Vec<String> {
             pids.push((pid, &row.thread));
         }
     }
-    let words = pids.iter().map(|(pid, thread)| format!("{} {pid}", cut(thread, MAX_NAME)));
-    let words = words.collect::<Vec<_>>().join(", ");
-    let lines = if words.is_empty() { Vec::new() } else { wrap(&format!("pids: {words}"), DEFAULT_WIDTH, 2) };
+    let names = pids.iter().map(|(pid, thread)| format!("{} {pid}", cut(thread, MAX_NAME)));
+    let names = names.collect::<Vec<_>>().join(", ");
+    let lines = if names.is_empty() { Vec::new() } else { wrap(&format!("pids: {names}"), DEFAULT_WIDTH, 2) };
     let indented = |(number, line): (usize, String)| if number == 0 { line } else { format!("  {line}") };
     lines.into_iter().enumerate().map(indented).collect()
 }

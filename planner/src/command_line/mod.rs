@@ -14,7 +14,7 @@ use system::memory;
 
 /// Joins a negative value to the flag in front of it (`--window -5s`), which then refuses it: clap
 /// takes it for another flag.
-pub fn join_negative_values(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+pub fn join_negative_values(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
     let is_flag = |word: &OsString| {
         word.to_str().is_some_and(|word| word.len() > 2 && word.starts_with("--") && !word.contains('='))
@@ -23,7 +23,7 @@ pub fn join_negative_values(words: impl IntoIterator<Item = OsString>) -> Vec<Os
         let first = word.to_str().and_then(|word| word.strip_prefix('-')?.chars().next());
         first.is_some_and(|first| first.is_ascii_digit())
     };
-    for word in words {
+    for word in arguments {
         match joined.last_mut().filter(|last| is_flag(last) && is_negative(&word)) {
             Some(flag) => {
                 flag.push("=");

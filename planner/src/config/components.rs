@@ -198,7 +198,7 @@ mod tests {
         register::<VenueKind>("own-names-test", None).unwrap();
         let kinds = read("own-names-test, player, exec:./mine --fast ").unwrap();
         assert_eq!(kinds, ["own-names-test", "player", "exec:./mine --fast"]);
-        for (text, words) in [
+        for (text, expected) in [
             ("", "there are"),
             (",player", "there are"),
             ("player,", "there are"),
@@ -208,7 +208,7 @@ mod tests {
             ("own-name-test", "did you mean own-names-test?"),
         ] {
             let error = read(text).unwrap_err();
-            assert!(error.contains(words), "{text:?}: {error}");
+            assert!(error.contains(expected), "{text:?}: {error}");
         }
         assert!(KindList::<VenueKind>::parse("exec:./mine").is_err());
         for name in ["", "My strategy", "ä", "a_b", "012345678901234567890123456789012"] {

@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn invalid_fault_error_shows_grammar() {
         let target = "strategy-N, any, engine, launcher";
-        for (text, words) in [
+        for (text, expected) in [
             ("kil:any", "did you mean kill?"),
             ("???", "KIND[:TARGET][@WHEN][ every DUR][ for DUR]"),
             ("", "no fault is named: expected KIND"),
@@ -246,7 +246,7 @@ mod tests {
             ("kill; hng", "did you mean hang?"),
         ] {
             let message = Faults::parse(text).unwrap_err();
-            assert!(message.contains(words) && !message.contains('\n'), "{text}: {message}");
+            assert!(message.contains(expected) && !message.contains('\n'), "{text}: {message}");
         }
     }
 

@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn error_names_file_line_and_remedy() {
-        for (text, line, words) in [
+        for (text, line, expected) in [
             ("fault:\n  - kill:strategy-0@1s\n  - [a]\n", 3, "not a list"),
             ("fault:\n", 1, "no value"),
             ("window: [1s, 2s]\n", 1, "single value"),
@@ -350,7 +350,7 @@ mod tests {
         ] {
             let message = Settings::from_yaml(text, "bulkhead.yaml").unwrap_err().to_string();
             let begins = message.starts_with(&format!("bulkhead.yaml:{line}: "));
-            assert!(begins && message.contains(words), "{text:?}: {message}");
+            assert!(begins && message.contains(expected), "{text:?}: {message}");
         }
         // This key has the name that it had there.
         assert_eq!(Settings::from_yaml("repeats: 3", "x").unwrap().repeats, Some(Count(3)));

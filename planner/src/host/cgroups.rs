@@ -42,8 +42,8 @@ pub fn cpu_cgroup(root: &Path, pid: u32) -> Option<PathBuf> {
 pub fn mounts(root: &Path, kind: &str) -> Vec<(PathBuf, String)> {
     let mounts = text(root, "proc/self/mounts");
     let of_kind = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, at, other, options, ..] = words[..] else { return None };
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, at, other, options, ..] = fields[..] else { return None };
         (other == kind).then(|| (root.join(at.trim_start_matches('/')), options.to_owned()))
     };
     mounts.lines().filter_map(of_kind).collect()

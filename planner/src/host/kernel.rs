@@ -119,9 +119,9 @@ fn core_of(word: &str) -> Option<u32> {
 /// `cpu0 user nice system idle iowait irq softirq steal …`
 fn times(text: &str) -> BTreeMap<u32, [u64; 3]> {
     let line = |line: &str| {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let at = |column: usize| words.get(column)?.parse().ok();
-        Some((core_of(words.first()?)?, [at(8)?, at(6)?, at(7)?]))
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let at = |column: usize| fields.get(column)?.parse().ok();
+        Some((core_of(fields.first()?)?, [at(8)?, at(6)?, at(7)?]))
     };
     text.lines().filter_map(line).collect()
 }
@@ -129,9 +129,9 @@ fn times(text: &str) -> BTreeMap<u32, [u64; 3]> {
 /// `cpu0 yields 0 schedules idles wakeups local running waiting slices`: times in nanoseconds.
 fn delays(text: &str) -> BTreeMap<u32, u64> {
     let line = |line: &str| {
-        let mut words = line.split_whitespace();
-        let core = core_of(words.next()?)?;
-        Some((core, words.nth(7)?.parse().ok()?))
+        let mut fields = line.split_whitespace();
+        let core = core_of(fields.next()?)?;
+        Some((core, fields.nth(7)?.parse().ok()?))
     };
     text.lines().filter_map(line).collect()
 }
@@ -145,12 +145,12 @@ fn interrupts(text: &str) -> BTreeMap<u32, BTreeMap<String, u64>> {
     let mut found: BTreeMap<u32, BTreeMap<String, u64>> = BTreeMap::new();
     for line in lines {
         let Some((key, rest)) = line.split_once(':') else { continue };
-        let words: Vec<&str> = rest.split_whitespace().collect();
-        let counts: Vec<u64> = words.iter().take(cores.len()).map_while(|word| word.parse().ok()).collect();
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let counts: Vec<u64> = fields.iter().take(cores.len()).map_while(|word| word.parse().ok()).collect();
         if counts.len() < cores.len() {
             continue;
         }
-        let description: Vec<&str> = words[cores.len()..].to_vec();
+        let description: Vec<&str> = fields[cores.len()..].to_vec();
         // A device is known by its last word, what the kernel itself does by all of them.
         let is_device = key.trim().bytes().all(|byte| byte.is_ascii_digit());
         let name = if is_device {

@@ -110,7 +110,7 @@ fn tracers(root: &Path) -> Option<Vec<String>> {
 /// Returns the last mount at that path: it hides earlier ones.
 fn mount(text: &str, at: &str) -> Option<Mount> {
     let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let found = lines.rfind(|words| words.get(1) == Some(&at))?;
+    let found = lines.rfind(|fields| fields.get(1) == Some(&at))?;
     let (kind, options) = (found.get(2)?, found.get(3)?);
     let flags = options.split(',').filter(|option| !option.contains('=')).map(str::to_owned).collect();
     Some(Mount { kind: (*kind).to_owned(), flags })

@@ -7,8 +7,8 @@ use crate::host::fake;
 use proptest::prelude::*;
 use protocol::plan::{Placement, Technique};
 
-fn resolved(words: &str, machine: &Machine) -> Resolved {
-    resolve(&settings(words), machine).unwrap()
+fn resolved(settings_text: &str, machine: &Machine) -> Resolved {
+    resolve(&settings(settings_text), machine).unwrap()
 }
 
 fn drawn(resolved: &Resolved) -> (u64, u64) {
@@ -27,7 +27,7 @@ const LARGE: (u64, u64) = (4_000_000, 10);
 fn default_run_fits_the_machine() {
     let [small, server] = [fake::two_core_vm(), fake::server()].map(|host| host.machine());
     let plain = |cores| fake::plain(cores).machine();
-    for (words, machine, strategies, load, threading) in [
+    for (settings_text, machine, strategies, load, threading) in [
         ("", &small, 1, SMALL, Threading::Shared),
         ("strategies=2", &small, 2, SMALL, Threading::Shared),
         ("", &plain(14), 1, SMALL, Threading::Dedicated),
@@ -44,11 +44,11 @@ fn default_run_fits_the_machine() {
         ("strategies=1 venues=1 cores=0-3", &plain(4), 1, SMALL, Threading::Shared),
         ("strategies=2 venues=1 threading=dedicated", &plain(4), 2, SMALL, Threading::Dedicated),
     ] {
-        let resolved = resolved(words, machine);
+        let resolved = resolved(settings_text, machine);
         let trading = resolved.plan.trading();
-        assert_eq!((trading.strategies, drawn(&resolved)), (strategies, load), "{words}");
-        assert_eq!(resolved.plan.threading, threading, "{words}");
-        assert_eq!((trading.capacity, resolved.plan.placement), (8192, Placement::Engine), "{words}");
+        assert_eq!((trading.strategies, drawn(&resolved)), (strategies, load), "{settings_text}");
+        assert_eq!(resolved.plan.threading, threading, "{settings_text}");
+        assert_eq!((trading.capacity, resolved.plan.placement), (8192, Placement::Engine), "{settings_text}");
     }
     assert_eq!(resolved("", &small).settings.idle(), Choice::Auto);
     assert_eq!(resolved("process=gateways", &small).plan.placement, Placement::Gateways);
@@ -73,13 +73,13 @@ fn missing_cores_are_refused() {
 fn heap_technique_across_processes_names_twin() {
     let machine = fake::two_core_vm().machine();
     for technique in Technique::all() {
-        let words = |isolation| format!("technique={technique} isolation={isolation}");
-        assert_eq!(resolved(&words("thread"), &machine).plan.technique, technique);
+        let settings_text = |isolation| format!("technique={technique} isolation={isolation}");
+        assert_eq!(resolved(&settings_text("thread"), &machine).plan.technique, technique);
         match technique.twin() {
-            None => assert_eq!(resolved(&words("process"), &machine).plan.technique, technique),
+            None => assert_eq!(resolved(&settings_text("process"), &machine).plan.technique, technique),
             Some(twin) => {
                 assert_eq!(twin.twin(), None, "a twin crosses processes");
-                refuses(&words("process"), &format!("Use --technique {twin}, "), &machine);
+                refuses(&settings_text("process"), &format!("Use --technique {twin}, "), &machine);
             }
         }
     }
@@ -96,7 +96,7 @@ fn recorded_flow_sets_order_count_and_window() {
 
 #[test]
 fn ranges_are_named_with_their_flag() {
-    for (words, wanted) in [
+    for (settings_text, wanted) in [
         ("strategies=0", "--strategies 0: give a number from 1 to 256"),
         ("strategies=257", "--strategies 257: give a number from 1 to 256"),
         ("venues=65", "--venues 65: give a number from 1 to 64"),
@@ -115,16 +115,17 @@ fn ranges_are_named_with_their_flag() {
         ("liveness=10ms", "--liveness 10ms: give a time from 20ms to 1h"),
         ("liveness=61m", "--liveness 61m: give"),
     ] {
-        refuses(words, wanted, &fake::two_core_vm().machine());
+        refuses(settings_text, wanted, &fake::two_core_vm().machine());
     }
 }
 
 #[test]
 fn crossover_needs_levels_that_share_the_schedule_out() {
     let machine = fake::two_core_vm().machine();
-    let two = |words: &str| format!("isolation=thread+process strategies=4 crossover=50ms {words}");
+    let two =
+        |settings_text: &str| format!("isolation=thread+process strategies=4 crossover=50ms {settings_text}");
     assert_eq!(resolved(&two(""), &machine).plan.trading().crossover_ns, 50_000_000);
-    for (words, wanted) in [
+    for (settings_text, wanted) in [
         ("strategies=4 crossover=50ms", "levels take turns, and the run has one.\nUse --isolation"),
         (&two("strategies=5"), "5 cannot be shared out.\nUse --strategies 6"),
         (&two("spare_strategies=2"), "leave --spare-strategies out"),
@@ -137,13 +138,13 @@ fn crossover_needs_levels_that_share_the_schedule_out() {
         ),
         (&two("crossover=9ms"), "--crossover 9ms: give a time from 10ms to 10s"),
     ] {
-        refuses(words, wanted, &machine);
+        refuses(settings_text, wanted, &machine);
     }
 }
 
 #[test]
 fn default_open_limit_exceeds_load() {
-    for (words, open) in [
+    for (settings_text, open) in [
         ("", 65_536),
         // 400,000 a second for half a second, and half as much again.
         ("orders=4M window=10s", 300_000),
@@ -153,7 +154,11 @@ fn default_open_limit_exceeds_load() {
         ("orders=4M arrivals=stress", 65_536),
         ("strategies=256", 4_096),
     ] {
-        assert_eq!(resolved(words, &fake::plain(2).machine()).plan.trading().max_open, open, "{words}");
+        assert_eq!(
+            resolved(settings_text, &fake::plain(2).machine()).plan.trading().max_open,
+            open,
+            "{settings_text}"
+        );
     }
 }
 
@@ -175,9 +180,9 @@ proptest! {
 #[test]
 fn effective_settings_keep_their_faults() {
     let specs = "fault='hang; kill:any@1s every 10ms; flood:strategy-1@order:9'";
-    let words = format!("strategies=3 on_death=restart liveness=300ms {specs}");
+    let settings_text = format!("strategies=3 on_death=restart liveness=300ms {specs}");
     let machine = fake::server().machine();
-    let resolved = resolved(&words, &machine);
+    let resolved = resolved(&settings_text, &machine);
     let again = resolve(&resolved.settings, &machine).unwrap();
     assert_eq!(again, resolved);
     assert_eq!(faults::plan(&again), faults::plan(&resolved));

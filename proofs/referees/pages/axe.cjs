@@ -17,6 +17,7 @@ async function check(browser, file) {
   page.on("pageerror", (error) => add(`a script failed: ${error.message}`));
   page.on("console", (line) => line.type() === "error" && add(`console: ${line.text()}`));
   let passed = 0;
+  let isBook = false;
   for (const { width, scheme } of VIEWS) {
     view = `${width} px ${scheme}`;
     await page.setBypassCSP(false);
@@ -28,17 +29,18 @@ async function check(browser, file) {
     await page.setBypassCSP(true);
     await page.reload();
     await page.addScriptTag({ path: own.resolve("axe-core/axe.min.js") });
-    // Of a page of the book only the chapter is ours: the frame and its scripts, which chromium stops in files, are mdbook's.
-    const isBook = (await page.$("#mdbook-sidebar-toggle")) !== null;
-    const ours = isBook ? "main" : "html";
+    // Of a page of the book the bar at the top (its sidebar's label, and no landmark) and the scripts, which chromium stops in files,
+    // are mdbook's.
+    isBook = (await page.$("#mdbook-menu-bar")) !== null;
+    const ours = isBook ? { include: ["html"], exclude: ["#mdbook-menu-bar"] } : "html";
     const result = await page.evaluate((ours) => axe.run(ours, { resultTypes: ["violations"] }), ours);
     for (const { id, nodes, help } of result.violations) {
       add(`${id}, ${nodes.length} times: ${help}: ${nodes[0].html.slice(0, 160)}`);
     }
     passed += result.passes.length;
-    if (isBook) for (const finding of found.keys()) if (/^console: |Failed to fetch$/.test(finding)) found.delete(finding);
   }
   await page.close();
+  if (isBook) for (const finding of found.keys()) if (/^console: |Failed to fetch$/.test(finding)) found.delete(finding);
   return { found: [...found].map(([finding, views]) => `${finding} (${[...new Set(views)].join(", ")})`), passed };
 }
 

@@ -550,15 +550,15 @@ const MAX_MESSAGE_CHARS: usize = 120;
 
 /// Returns how a process exited according to the kernel, followed by the strategy's own message. It
 /// is quoted, and without characters that could be mistaken for something else.
-pub fn with_own_message(ending: &str, words: &str) -> String {
+pub fn with_own_message(ending: &str, message: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() || c == ' ' || "µ·–…’“”≥≤×".contains(c);
-    let words: String = words
+    let message: String = message
         .trim()
         .chars()
         .take(MAX_MESSAGE_CHARS)
         .map(|c| if plain(c) && c != '"' { c } else { '?' })
         .collect();
-    if words.is_empty() { ending.to_owned() } else { format!("{ending}; it says itself: \"{words}\"") }
+    if message.is_empty() { ending.to_owned() } else { format!("{ending}; it says itself: \"{message}\"") }
 }
 
 #[cfg(test)]

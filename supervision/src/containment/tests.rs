@@ -13,8 +13,8 @@ const READ_LIMIT: Duration = Duration::from_millis(50);
 /// The strategy that dies; strategy 0 lives.
 const VICTIM: StrategyIndex = StrategyIndex(1);
 
-fn plan(words: &str) -> Plan {
-    let (_, mut plan, _) = planned(words, &Machine::default()).unwrap();
+fn plan(settings: &str) -> Plan {
+    let (_, mut plan, _) = planned(settings, &Machine::default()).unwrap();
     (plan.liveness_ns, plan.ns_per_tick) = (10_000 * MS, 1.0);
     plan
 }
@@ -217,9 +217,9 @@ fn failed_start_is_another_death_that_is_fenced() {
 /// strategy's memory, which must not be reset until it has.
 #[test]
 fn strategy_memory_stays_until_engine_has_recovered() {
-    let words =
+    let settings =
         "strategies=2 venues=1 venue=book exchange=process journal=process orders=10 on_death=restart";
-    let plan = plan(words);
+    let plan = plan(settings);
     let mut run = ScriptedRun::new(&plan);
     let [victim, engine] =
         [Role::Strategy(VICTIM), Role::Orchestrator].map(|role| plan.process_of(role).unwrap());
@@ -325,9 +325,9 @@ fn thread_that_ends_slowly_is_abandoned() {
 
 #[test]
 fn engine_that_hangs_at_each_start_is_given_up() {
-    let words =
+    let settings =
         "strategies=2 venues=1 venue=book exchange=process journal=process orders=10 on_death=restart";
-    let plan = plan(words);
+    let plan = plan(settings);
     let mut run = ScriptedRun::new(&plan);
     let engine = plan.process_of(Role::Orchestrator).unwrap();
     run.silent = plan.thread_of(Role::Orchestrator);

@@ -8,9 +8,9 @@ fn engine_of(plan: &Plan) -> usize {
 }
 
 fn journaled() -> Plan {
-    let words =
+    let settings =
         "isolation=process strategies=2 venues=1 orders=10 on_death=restart venue=book exchange=process";
-    plan(&format!("{words} journal=process"), 500)
+    plan(&format!("{settings} journal=process"), 500)
 }
 
 /// Takes a step in which the threads of a process are observed.

@@ -5,7 +5,7 @@ use protocol::supervision::ProtocolViolation;
 
 const FORGERY: &str = "quarantined: forged-header: it has overwritten the header of submit-1";
 
-fn words(on_death: &str) -> String {
+fn settings(on_death: &str) -> String {
     format!("isolation=process strategies=2 venues=1 orders=10 on_death={on_death}")
 }
 
@@ -33,7 +33,7 @@ impl SteppedRun<'_> {
 
 #[test]
 fn strategy_with_forged_header_is_quarantined() {
-    let plan = plan(&words("restart"), 500);
+    let plan = plan(&settings("restart"), 500);
     let mut run = SteppedRun::start(&plan);
     run.run_for(200);
     run.forge_header();
@@ -45,7 +45,7 @@ fn strategy_with_forged_header_is_quarantined() {
 /// It is killed at once, so that its headers are first read after its death.
 #[test]
 fn dead_strategy_with_forged_header_is_quarantined() {
-    let plan = plan(&words("restart"), 500);
+    let plan = plan(&settings("restart"), 500);
     let mut run = SteppedRun::start(&plan);
     run.run_for(200);
     run.forge_header();
@@ -56,7 +56,7 @@ fn dead_strategy_with_forged_header_is_quarantined() {
 
 #[test]
 fn forged_header_ends_uncontained_run() {
-    let plan = plan(&words("stop"), 500);
+    let plan = plan(&settings("stop"), 500);
     let mut run = SteppedRun::start(&plan);
     run.run_for(200);
     run.forge_header();

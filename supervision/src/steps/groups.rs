@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn words(on_death: &str) -> String {
+fn settings(on_death: &str) -> String {
     format!("isolation=process*3 strategies=5 venues=1 orders=10 on_death={on_death}")
 }
 
@@ -25,7 +25,7 @@ fn fenced(epoch: u16) -> Vec<(Role, u16)> {
 
 #[test]
 fn death_takes_its_group_and_no_other() {
-    let plan = plan(&words("restart"), 200);
+    let plan = plan(&settings("restart"), 200);
     let mut run = SteppedRun::start(&plan);
     run.run_for(300);
     let group = run.process_of(VICTIM);
@@ -50,7 +50,7 @@ fn death_takes_its_group_and_no_other() {
 
 #[test]
 fn hang_of_one_strategy_names_it_to_its_group() {
-    let plan = plan(&words("restart"), 200);
+    let plan = plan(&settings("restart"), 200);
     let mut run = SteppedRun::start(&plan);
     run.run_for(300);
     run.silent = vec![run.thread_of(VICTIM)];
@@ -70,7 +70,7 @@ fn hang_of_one_strategy_names_it_to_its_group() {
 /// The process starts once the engine has repaired what each of its strategies has left.
 #[test]
 fn group_waits_for_repair_of_each_strategy() {
-    let plan = plan(&words("restart"), 200);
+    let plan = plan(&settings("restart"), 200);
     let mut run = SteppedRun::start(&plan);
     run.run_for(300);
     run.unrepaired = Some(StrategyIndex(2));
@@ -91,7 +91,7 @@ fn group_waits_for_repair_of_each_strategy() {
 /// Its epoch advances with the others': the engine does not confuse two incarnations of it.
 #[test]
 fn strategy_that_was_done_starts_with_its_group() {
-    let plan = plan(&words("restart"), 200);
+    let plan = plan(&settings("restart"), 200);
     let mut run = SteppedRun::start(&plan);
     run.run_for(100);
     run.set_state(StrategyIndex(0), ThreadState::Done);
@@ -105,7 +105,7 @@ fn strategy_that_was_done_starts_with_its_group() {
 
 #[test]
 fn group_of_quarantined_strategy_stays_down() {
-    let plan = plan(&words("restart"), 200);
+    let plan = plan(&settings("restart"), 200);
     let mut run = SteppedRun::start(&plan);
     run.run_for(300);
     let violation = protocol::supervision::ProtocolViolation::BadCursor;
@@ -129,7 +129,7 @@ fn group_of_quarantined_strategy_stays_down() {
 /// run ends and names the process.
 #[test]
 fn group_follows_on_death() {
-    let plans = ["continue", "stop"].map(|on_death| plan(&words(on_death), 200));
+    let plans = ["continue", "stop"].map(|on_death| plan(&settings(on_death), 200));
     let mut run = SteppedRun::start(&plans[0]);
     run.run_for(300);
     run.exit(run.process_of(VICTIM), "exit 3");
@@ -146,7 +146,7 @@ fn group_follows_on_death() {
 /// One that crashes at once is not restarted without end: its strategies are counted together.
 #[test]
 fn crash_loop_of_group_ends() {
-    let plan = plan(&words("restart"), 200);
+    let plan = plan(&settings("restart"), 200);
     let mut run = SteppedRun::start(&plan);
     run.run_for(300);
     run.crashing = Some(run.process_of(VICTIM));
@@ -162,7 +162,7 @@ fn crash_loop_of_group_ends() {
 /// A command that reaches the supervisor although `launcher retire` refuses it.
 #[test]
 fn operator_ends_no_strategy_of_group() {
-    let plan = plan(&words("restart"), 200);
+    let plan = plan(&settings("restart"), 200);
     let mut run = SteppedRun::start(&plan);
     run.run_for(300);
     let (number, ticks) = (1, run.now);

@@ -15,8 +15,8 @@ fn assert_ends_in_name_of_launcher(run: &mut SteppedRun<'_>) {
 #[test]
 fn launcher_that_loses_memory_blames_nobody() {
     for on_death in ["stop", "continue", "restart"] {
-        let words = format!("isolation=process strategies=2 venues=1 orders=10 on_death={on_death}");
-        let plan = plan(&words, 500);
+        let settings = format!("isolation=process strategies=2 venues=1 orders=10 on_death={on_death}");
+        let plan = plan(&settings, 500);
         let mut run = SteppedRun::start(&plan);
         run.run_for(200);
         run.observed.has_launcher_lost_memory = true;
@@ -32,8 +32,8 @@ fn launcher_that_loses_memory_blames_nobody() {
 #[test]
 fn process_that_loses_memory_ends_run_unblamed() {
     for on_death in ["stop", "continue", "restart"] {
-        let words = format!("isolation=process strategies=2 venues=1 orders=10 on_death={on_death}");
-        let plan = plan(&words, 500);
+        let settings = format!("isolation=process strategies=2 venues=1 orders=10 on_death={on_death}");
+        let plan = plan(&settings, 500);
         let mut run = SteppedRun::start(&plan);
         run.run_for(200);
         run.observed.has_process_lost_memory = true;

@@ -30,8 +30,8 @@ const STEP: u64 = 10 * MS;
 /// The strategy to which something happens; strategy 0 trades on.
 const VICTIM: StrategyIndex = StrategyIndex(1);
 
-fn plan(words: &str, liveness_ms: u64) -> Plan {
-    let (_, mut plan, _) = planned(words, &Machine::default()).unwrap();
+fn plan(settings: &str, liveness_ms: u64) -> Plan {
+    let (_, mut plan, _) = planned(settings, &Machine::default()).unwrap();
     (plan.liveness_ns, plan.ns_per_tick) = (liveness_ms * MS, 1.0);
     // Without schedules in shared memory.
     plan.trading_mut().pacing = Pacing::Closed;
@@ -230,8 +230,8 @@ impl<'a> SteppedRun<'a> {
     }
 
     /// Returns `true` if the user was told this.
-    fn has_told(&self, words: &str) -> bool {
-        let tells = |action: &Action| matches!(action, Action::Complain(text) if text.contains(words));
+    fn has_told(&self, expected: &str) -> bool {
+        let tells = |action: &Action| matches!(action, Action::Complain(text) if text.contains(expected));
         self.actions.iter().any(tells)
     }
 

@@ -5,9 +5,11 @@ use super::*;
 /// Two of its orders have no report: the run ends after ten seconds and its deadline, and names it.
 #[test]
 fn lost_reports_end_run_and_name_strategy() {
-    for words in ["technique=spsc-mux", "technique=array-queue"] {
-        let plan =
-            plan(&format!("{words} isolation=process strategies=2 venues=1 orders=10 on_death=restart"), 500);
+    for settings in ["technique=spsc-mux", "technique=array-queue"] {
+        let plan = plan(
+            &format!("{settings} isolation=process strategies=2 venues=1 orders=10 on_death=restart"),
+            500,
+        );
         let mut run = SteppedRun::start(&plan);
         for (strategy, returned) in run.observed.strategies.iter_mut().zip([5, 3]) {
             (strategy.sent, strategy.returned) = (5, returned);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn words(on_death: &str) -> String {
+fn settings(on_death: &str) -> String {
     format!("isolation=thread strategies=3 venues=1 orders=10 on_death={on_death}")
 }
 
@@ -25,7 +25,7 @@ fn assert_abandoned(run: &mut SteppedRun<'_>, cause: &str) -> Incident {
 #[test]
 fn thread_that_feigns_its_end_is_abandoned() {
     for on_death in ["continue", "restart"] {
-        let plan = plan(&words(on_death), 200);
+        let plan = plan(&settings(on_death), 200);
         let mut run = SteppedRun::start(&plan);
         run.run_for(300);
         run.set_state(VICTIM, ThreadState::Done);
@@ -39,7 +39,7 @@ fn thread_that_feigns_its_end_is_abandoned() {
 #[test]
 fn hung_thread_is_abandoned_and_stays_down() {
     for on_death in ["continue", "restart"] {
-        let plan = plan(&words(on_death), 200);
+        let plan = plan(&settings(on_death), 200);
         let mut run = SteppedRun::start(&plan);
         run.silent = vec![run.thread_of(VICTIM)];
         run.run_for(190);
@@ -55,7 +55,7 @@ fn hung_thread_is_abandoned_and_stays_down() {
 #[test]
 fn death_of_the_process_of_all_threads_ends_run() {
     for on_death in ["continue", "restart"] {
-        let plan = plan(&words(on_death), 200);
+        let plan = plan(&settings(on_death), 200);
         let mut run = SteppedRun::start(&plan);
         run.run_for(300);
         run.exit(run.process_of(VICTIM), "signal 6 (SIGABRT)");
@@ -69,7 +69,7 @@ fn death_of_the_process_of_all_threads_ends_run() {
 /// Without containment the run ends, and names the thread and its process.
 #[test]
 fn hung_thread_ends_uncontained_run() {
-    let plan = plan(&words("stop"), 200);
+    let plan = plan(&settings("stop"), 200);
     let mut run = SteppedRun::start(&plan);
     run.silent = vec![run.thread_of(VICTIM)];
     run.run_for(190);

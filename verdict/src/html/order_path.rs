@@ -46,10 +46,10 @@ pub fn order_path(summary: &Summary) -> Option<String> {
 
 impl OrderPath<'_> {
     fn svg(&self) -> String {
-        let title = format!("The path of an order: the engine adds {}", words(self.around.rt_venue_ns));
+        let title = format!("The path of an order: the engine adds {}", rounded(self.around.rt_venue_ns));
         let parts = STAGES.iter().zip(&self.stages_ns);
         let parts: Vec<String> =
-            parts.map(|((stage, _), ns)| format!("{} {}", stage.name(), words(*ns))).collect();
+            parts.map(|((stage, _), ns)| format!("{} {}", stage.name(), rounded(*ns))).collect();
         let description = format!("{}. {}", parts.join(", "), self.captions().join(" "));
         let content = html! {
             (text(BOXES[0], 32.0, "start", "heading", &title))
@@ -65,8 +65,8 @@ impl OrderPath<'_> {
 
     fn roles(&self) -> Markup {
         let middle = BOX_WIDTH / 2.0;
-        let at = |role: usize, y: f64, class: &str, words: &str| {
-            text(BOXES[role] + middle, y, "middle", class, words)
+        let at = |role: usize, y: f64, class: &str, label: &str| {
+            text(BOXES[role] + middle, y, "middle", class, label)
         };
         let strategy = match self.summary.isolation.only().map(IsolationLevel::kind) {
             Some(Isolation::Thread) => "a thread of the engine",
@@ -113,7 +113,7 @@ impl OrderPath<'_> {
     fn label(&self, stage: usize, x: f64, y: f64) -> Markup {
         let (measure, class) = STAGES[stage];
         let ns = self.stages_ns[stage];
-        let label = format!("{} {}", measure.name(), words(ns));
+        let label = format!("{} {}", measure.name(), rounded(ns));
         html! {
             rect class=(class) x=(coordinate(x - text_width(&label) / 2.0 - 9.0)) y=(coordinate(y - 9.0)) width="9" height="9" {}
             (text(x + 6.0, y, "middle", "", &label))
@@ -168,7 +168,7 @@ impl OrderPath<'_> {
     }
 }
 
-fn words(ns: f64) -> String {
+fn rounded(ns: f64) -> String {
     duration(ns.round() as u64)
 }
 

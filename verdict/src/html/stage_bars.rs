@@ -55,23 +55,24 @@ pub fn pieces(means_ns: &[f64]) -> impl Iterator<Item = (&'static str, &'static 
 fn bar(around: &PercentileBreakdown) -> Option<Markup> {
     let name = around.percentile.as_str();
     let means = stage_means(around)?;
-    let words = |ns: f64| duration(ns.round() as u64);
-    let parts: Vec<String> = pieces(&means).map(|(stage, _, ns)| format!("{stage} {}", words(ns))).collect();
+    let rounded = |ns: f64| duration(ns.round() as u64);
+    let parts: Vec<String> =
+        pieces(&means).map(|(stage, _, ns)| format!("{stage} {}", rounded(ns))).collect();
     Some(html! {
         figure class="stages" id={ "stages-" (name) } {
             figcaption {
                 b { (name) } " " (counted(around.orders, "order")) " with rt_venue from " (duration(around.from_ns)) " to "
-                (duration(around.to_ns)) ": " (words(around.rt_venue_ns)) " on average"
+                (duration(around.to_ns)) ": " (rounded(around.rt_venue_ns)) " on average"
             }
             div class="stack" role="img" aria-label={ "Where the time of the orders around " (name) " went: " (parts.join(", ")) "." } {
                 @for (stage, class, ns) in pieces(&means) {
-                    span class={ "piece " (class) } style={ "flex:" (ns) } title={ (stage) " " (words(ns)) }
-                        data-stage=(stage) data-percentile=(name) data-ns=(ns) { span { (stage) " " (words(ns)) } }
+                    span class={ "piece " (class) } style={ "flex:" (ns) } title={ (stage) " " (rounded(ns)) }
+                        data-stage=(stage) data-percentile=(name) data-ns=(ns) { span { (stage) " " (rounded(ns)) } }
                 }
             }
             p class="legend" {
                 @for (stage, class, ns) in pieces(&means) {
-                    span class={ "key " (class) } { span class="swatch" {} (stage) " " b { (words(ns)) } } " "
+                    span class={ "key " (class) } { span class="swatch" {} (stage) " " b { (rounded(ns)) } } " "
                 }
             }
         }

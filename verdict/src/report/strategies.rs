@@ -18,10 +18,10 @@ fn file_name(path: &str) -> &str {
 /// strategy.py`. A built-in name stays as it is; for an interpreter the script is added.
 pub fn display_name(kind: &str) -> String {
     let Some(command) = Trading::command_of(kind) else { return kind.to_owned() };
-    let mut words = command.split_whitespace();
-    let program = file_name(words.next().unwrap_or_default());
+    let mut arguments = command.split_whitespace();
+    let program = file_name(arguments.next().unwrap_or_default());
     let is_name = |word: &&str| !word.starts_with('-') && word.parse::<f64>().is_err();
-    let what = words.rfind(is_name).map(file_name);
+    let what = arguments.rfind(is_name).map(file_name);
     let name = match what {
         Some(what) => format!("{program} {what}"),
         None => program.to_owned(),

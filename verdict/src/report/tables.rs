@@ -49,7 +49,7 @@ pub fn measures(summary: &Summary, is_full: bool) -> Grid {
 }
 
 fn meaning(measure: &Measure) -> String {
-    let words = match measure {
+    let description = match measure {
         Measure::Stage(stage) => {
             let StageInfo { from, to, meaning, .. } = stage.info();
             return format!("{meaning}, {} − {}", to.name(), from.name());
@@ -65,7 +65,7 @@ fn meaning(measure: &Measure) -> String {
         Measure::StallFree => "rt_venue of orders that no stall of the machine touched",
         Measure::WithoutSteal => "from due, of orders that no steal touched",
     };
-    words.into()
+    description.into()
 }
 
 /// Returns the table of at most `max` threads: those of the engine, then the most disturbed

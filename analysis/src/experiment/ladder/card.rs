@@ -48,10 +48,10 @@ fn drawing(ladder: &Ladder) -> ((f64, f64), Markup) {
     let mut top = 34.0;
     let mut parts = vec![text(MARGIN, top, "start", "heading", "What a strategy's isolation costs and buys")];
     let machine = format!("{}, Linux {}; {}", ladder.machine.cpu_model, ladder.machine.kernel, ladder.load);
-    for (class, words) in [("dim", machine), ("dim", ladder.fitness.sentence())] {
-        for words in wrap(&words, LINE_CHARS, 0) {
+    for (class, sentence) in [("dim", machine), ("dim", ladder.fitness.sentence())] {
+        for sentence in wrap(&sentence, LINE_CHARS, 0) {
             top += LINE;
-            parts.push(text(MARGIN, top, "start", class, &words));
+            parts.push(text(MARGIN, top, "start", class, &sentence));
         }
     }
     top += 2.0 * LINE;
@@ -68,9 +68,9 @@ fn drawing(ladder: &Ladder) -> ((f64, f64), Markup) {
         top += LINE;
         parts.push(text(MARGIN, top, "start", "strong", &rung.level));
         if let Some(why) = &rung.missing {
-            for (line, words) in wrap(&format!("not here: {why}"), REASON_CHARS, 0).iter().enumerate() {
+            for (line, sentence) in wrap(&format!("not here: {why}"), REASON_CHARS, 0).iter().enumerate() {
                 top += if line > 0 { LINE } else { 0.0 };
-                parts.push(text(BARS, top, "start", "dim", words));
+                parts.push(text(BARS, top, "start", "dim", sentence));
             }
             continue;
         }
@@ -86,13 +86,13 @@ fn drawing(ladder: &Ladder) -> ((f64, f64), Markup) {
         cells.extend(
             COLUMNS[2..].iter().zip(&disturbances).map(|(left, name)| (*left, disturbed(rung, name))),
         );
-        parts.extend(cells.iter().map(|(left, words)| text(*left, top, "start", "", words)));
+        parts.extend(cells.iter().map(|(left, sentence)| text(*left, top, "start", "", sentence)));
     }
     let note = "p50: of rt_venue from due against threads, by turns; faults: contained of tried; disturbances: the others' p50 against calm runs";
     top += LINE;
-    for words in wrap(note, LINE_CHARS, 0) {
+    for sentence in wrap(note, LINE_CHARS, 0) {
         top += LINE;
-        parts.push(text(MARGIN, top, "start", "dim", &words));
+        parts.push(text(MARGIN, top, "start", "dim", &sentence));
     }
     ((WIDTH, top + MARGIN), html! { @for part in &parts { (part) } })
 }

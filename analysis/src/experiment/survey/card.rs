@@ -107,10 +107,10 @@ pub(super) fn drawing(survey: &Survey) -> ((f64, f64), Markup) {
     let class = if survey.fitness.is_fit { "dim" } else { "warning" };
     let price = switch_price(survey).map(|price| ("dim", format!("A switch {price}")));
     let lines = [Some(("dim", machine_line(survey))), price, Some((class, survey.fitness.sentence()))];
-    for (class, words) in lines.into_iter().flatten() {
-        for words in wrap(&words, LINE_CHARS - 2, 0) {
+    for (class, sentence) in lines.into_iter().flatten() {
+        for sentence in wrap(&sentence, LINE_CHARS - 2, 0) {
             top += LINE;
-            parts.push(text(MARGIN, top, "start", class, &words));
+            parts.push(text(MARGIN, top, "start", class, &sentence));
         }
     }
     top += LINE;
@@ -119,8 +119,8 @@ pub(super) fn drawing(survey: &Survey) -> ((f64, f64), Markup) {
         parts.push(html! {
             (line((MARGIN, top), (CARD_WIDTH - MARGIN, top), "rule"))
             (text(MARGIN, top + 24.0, "start", "strong", part.name()))
-            @for (number, words) in lines.iter().enumerate() {
-                (text(ANSWERS, top + 24.0 + LINE * number as f64, "start", "", words))
+            @for (number, sentence) in lines.iter().enumerate() {
+                (text(ANSWERS, top + 24.0 + LINE * number as f64, "start", "", sentence))
             }
             g transform={ "translate(" (coordinate(DRAWINGS)) " " (coordinate(top + 10.0)) ")" } { (picture::draw(survey, part)) }
         });

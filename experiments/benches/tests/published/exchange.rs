@@ -78,10 +78,10 @@ fn each_figure_has_a_sample_a_round() {
 
 #[test]
 fn arguments_name_rows_or_are_refused() {
-    let parsed = |words: &[&str]| {
-        parse(words.iter().map(|word| word.to_string()), &["cancel_all/100", "cancel_all/1000"])
+    let parsed = |arguments: &[&str]| {
+        parse(arguments.iter().map(|word| word.to_string()), &["cancel_all/100", "cancel_all/1000"])
     };
-    let names = |words: &[&str]| words.iter().map(|word| word.to_string()).collect();
+    let names = |arguments: &[&str]| arguments.iter().map(|word| word.to_string()).collect();
     let exact = Options { names: names(&["cancel_all/100"]), json: None, rounds: 31 };
     assert_eq!(parsed(&["cancel_all/100"]), Ok(Arguments::Run(exact)));
     let options = Options {

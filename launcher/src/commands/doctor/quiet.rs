@@ -104,14 +104,14 @@ mod tests {
 
     #[test]
     fn tracers_are_reported_only_if_readable() {
-        for (list, state, words) in [
+        for (list, state, expected) in [
             (Some("timerlat osnoise blk nop"), Fine, "osnoise and timerlat"),
             (Some("blk nop"), Note, "only: blk nop"),
             (None, Note, "not mounted"),
         ] {
             let list = list.map(|list| list.split(' ').map(str::to_owned).collect());
             let check = tracers(&System { tracers: list, ..System::default() });
-            assert!(check.state == state && check.found.contains(words), "{check:?}");
+            assert!(check.state == state && check.found.contains(expected), "{check:?}");
         }
     }
 }

@@ -31,11 +31,11 @@ pub fn runs(machine: &Machine, active_runs: &[ActiveRun]) -> Check {
     if active_runs.is_empty() {
         return ok("other runs", "none");
     }
-    let words = |run: &ActiveRun| match run.cores.is_empty() {
+    let describe = |run: &ActiveRun| match run.cores.is_empty() {
         true => format!("run {} (pid {}) uses cores that could not be determined", run.run, run.pid),
         false => run.describe_cores(&run.cores.iter().copied().collect::<Vec<_>>()),
     };
-    let found: Vec<String> = active_runs.iter().map(words).collect();
+    let found: Vec<String> = active_runs.iter().map(describe).collect();
     let found = found.join("; ");
     let fix = "wait for the end, or measure on other cores with --cores";
     if active_runs.iter().any(|run| run.cores.is_empty() || !run.shared_cores(&allowed).is_empty()) {

@@ -382,8 +382,8 @@ mod tests {
         tree.put("sys/fs/cgroup/unified/cgroup.subtree_control", "");
         tree.put("sys/fs/cgroup/unified/cgroup.controllers", "");
         assert_eq!(missing_controllers(tree.root()), ["memory", "cpuset"]);
-        let words = unlimited_text(tree.root()).unwrap();
-        assert!(words.contains("not for all of a container together"), "{words}");
+        let hint = unlimited_text(tree.root()).unwrap();
+        assert!(hint.contains("not for all of a container together"), "{hint}");
         let groups = ContainerCgroups::begin(&plan(), tree.root()).unwrap();
         let front = |strategy: u32, of: &str| format!("{of}/bulkhead.RUN.strategy-{strategy}");
         assert_eq!(

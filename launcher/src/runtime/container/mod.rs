@@ -169,14 +169,14 @@ mod tests {
         let with = |name: &'static str, value: &'static str| {
             hint(move |asked| (asked == name).then(|| format!("{value}\n")))
         };
-        for (name, value, words) in [
+        for (name, value, expected) in [
             ("kernel/apparmor_restrict_unprivileged_userns", "1", "apparmor_restrict_unprivileged_userns=0"),
             ("kernel/unprivileged_userns_clone", "0", "unprivileged_userns_clone=1"),
             ("user/max_user_namespaces", "0", "max_user_namespaces=1000"),
             ("user/max_user_namespaces", "9000", "Linux 5.14"),
         ] {
             let hint = with(name, value);
-            assert!(hint.contains(words) && hint.contains("--isolation process"), "{hint}");
+            assert!(hint.contains(expected) && hint.contains("--isolation process"), "{hint}");
         }
     }
 }

@@ -40,11 +40,11 @@ fn init() -> Result<()> {
 }
 
 fn probe(what: &str) -> Result<()> {
-    let words: Vec<&str> = what.split(',').collect();
-    let is_left = |part: &ContainerPart| !words.contains(&part.name());
+    let left_out: Vec<&str> = what.split(',').collect();
+    let is_left = |part: &ContainerPart| !left_out.contains(&part.name());
     let parts: Vec<ContainerPart> = ContainerPart::ALL.iter().copied().filter(is_left).collect();
     let limits = ContainerLimits::default();
-    end(&mut make("-", &ContainerContents::default(), &parts, &limits, words.contains(&WEAKER))?);
+    end(&mut make("-", &ContainerContents::default(), &parts, &limits, left_out.contains(&WEAKER))?);
     Ok(())
 }
 
@@ -149,19 +149,19 @@ fn strategy(name: &str, run: &str) -> Result<()> {
 
 /// Returns the command to start, and the folders that must stay visible.
 fn command(plan: &Plan, me: &ProcessPlan, run: &str) -> Result<(Command, Vec<PathBuf>)> {
-    let Some(words) = plan.program_of(me) else {
+    let Some(arguments) = plan.program_of(me) else {
         let mut command = super::role_command(&me.name);
         command.args([me.name.as_str(), run]).stdin(Stdio::null()).stdout(Stdio::null());
         return Ok((command, Vec::new()));
     };
-    let mut words = words.split_whitespace();
-    let first = words.next().unwrap_or_default();
+    let mut arguments = arguments.split_whitespace();
+    let first = arguments.next().unwrap_or_default();
     let (program, folders) = places(first)?;
     let log = io::stderr().as_fd().try_clone_to_owned()?;
     let mut command = Command::new(program);
     command
         .arg0(first)
-        .args(words)
+        .args(arguments)
         .env(RUN_VARIABLE, run)
         .env(PROCESS_VARIABLE, &me.name)
         .env("TMPDIR", Path::new(container::TMP))

@@ -240,7 +240,7 @@ fn mutated_folders_give_plain_answers_in_time() {
             let is_plain = |c: char| matches!(c, '\n' | '\t') || !c.is_control() && c != '\u{202e}';
             assert!(result.all_output().chars().all(is_plain), "{context}");
             let has_reason = !result.stderr.trim().is_empty()
-                || ["INVALID", "\"valid\": false"].iter().any(|words| result.stdout.contains(words));
+                || ["INVALID", "\"valid\": false"].iter().any(|expected| result.stdout.contains(expected));
             let is_exempt = ["journal", "delete"].iter().any(|name| line.starts_with(name));
             assert!(result.code == Some(0) || is_exempt || has_reason, "{context}");
             *codes.entry(result.code).or_default() += 1;

@@ -55,11 +55,11 @@ fn page_is_built_from_saved_results_or_logs() {
     report(folder.path(), "").unwrap();
     let html = page(folder.path());
     assert!(html.contains("No curves: histograms.hlog:") && html.contains("bulkhead.timeline/9"));
-    for (summary, words) in
+    for (summary, expected) in
         [("{\"schema\":\"bulkhead.summary/9\"}", "use the launcher that wrote it"), ("{", "summary.json")]
     {
         fs::write(path("summary.json"), summary).unwrap();
-        assert!(report(folder.path(), "").unwrap_err().contains(words));
+        assert!(report(folder.path(), "").unwrap_err().contains(expected));
     }
 }
 

@@ -37,8 +37,8 @@ fn results_are_listed_found_and_deleted() {
     assert!(report.contains(&fitness.to_uppercase()), "{report}");
     assert_eq!((&all[1]["fitness"], &all[1]["fit_for_latency"]), (&Value::Null, &Value::Null));
     let table = output(&format!("list {results}")).succeeds();
-    for words in ["spsc-mux process", "valid; not fit: ", "\n  running"] {
-        assert!(table.contains(words), "{table}");
+    for expected in ["spsc-mux process", "valid; not fit: ", "\n  running"] {
+        assert!(table.contains(expected), "{table}");
     }
 
     // Commands for one run refuse a folder of several.
@@ -289,8 +289,8 @@ fn bulkhead_is_the_launcher() {
 #[test]
 fn long_experiment_prints_its_expected_duration() {
     let out = tempfile::tempdir().unwrap();
-    let words = "sweep --isolation thread,process --window 30s --repeats 3";
-    let sweep = Running::spawn(&mut command(&format!("{words} --out {}", out.path().display())));
+    let arguments = "sweep --isolation thread,process --window 30s --repeats 3";
+    let sweep = Running::spawn(&mut command(&format!("{arguments} --out {}", out.path().display())));
     wait_until("the experiment has begun", || !entries(out.path()).is_empty());
     std::thread::sleep(std::time::Duration::from_millis(500));
     let printed = sweep.interrupt().all_output();

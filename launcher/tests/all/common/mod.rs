@@ -34,13 +34,13 @@ pub const RECOVERABLE: &str =
     "--venue book --venues 1 --exchange process --on-death restart --idle park --isolation process";
 
 /// Splits a command line at blanks, as a shell does: a text in single quotes is one word.
-pub fn words(line: &str) -> Vec<String> {
+pub fn split_arguments(line: &str) -> Vec<String> {
     let parts = line.split('\'').enumerate();
-    let words = parts.flat_map(|(index, part)| match index % 2 {
+    let arguments = parts.flat_map(|(index, part)| match index % 2 {
         0 => part.split_whitespace().map(str::to_owned).collect(),
         _ => vec![part.to_owned()],
     });
-    words.collect()
+    arguments.collect()
 }
 
 /// Prints that a test was skipped, past the harness, which hides the output of passing tests.
@@ -72,11 +72,11 @@ impl CommandResult {
         self.stdout
     }
 
-    /// Checks the exit code, that stderr has all of `words`, and that nothing panicked.
+    /// Checks the exit code, that stderr has all of `expected`, and that nothing panicked.
     #[track_caller]
-    pub fn fails(self, code: i32, words: &[&str]) -> Self {
+    pub fn fails(self, code: i32, expected: &[&str]) -> Self {
         assert_eq!(self.code, Some(code), "{}", self.all_output());
-        for word in words {
+        for word in expected {
             assert!(self.stderr.contains(word), "{word:?} is not in: {}", self.all_output());
         }
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
@@ -357,7 +357,7 @@ fn program(name: &str) -> PathBuf {
 pub fn command(line: &str) -> Command {
     two_cores::use_two();
     let mut command = Command::new(program("launcher"));
-    command.args(words(line)).stdin(Stdio::null());
+    command.args(split_arguments(line)).stdin(Stdio::null());
     command
 }
 

@@ -114,7 +114,8 @@ fn addition_waits_for_repair_of_dead_strategy() {
 
 /// Checks that additions that are impossible are refused with their reasons, and start nothing.
 fn assert_impossible_additions_refused(run: &ChangingRun) {
-    let refused = |args: &str, words: &[&str]| _ = output(&args.replace("RUN", &run.run)).fails(2, words);
+    let refused =
+        |args: &str, expected: &[&str]| _ = output(&args.replace("RUN", &run.run)).fails(2, expected);
     refused("add RUN", &["--strategy"]);
     refused("add RUN 6 --strategy maker", &["6: no such strategy", "strategy-0 to strategy-5"]);
     refused("add RUN 1 --strategy maker", &["strategy-1 is not down", "launcher replace"]);

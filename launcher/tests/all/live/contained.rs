@@ -207,7 +207,7 @@ fn container_check_detects_each_missing_barrier() {
     if Launcher::contained().is_none() {
         return;
     }
-    for (missing_barrier, words) in [
+    for (missing_barrier, expected) in [
         ("processes", "it sees process"),
         ("network", "its net namespace is the host's"),
         ("ipc", "its ipc namespace is the host's"),
@@ -218,7 +218,7 @@ fn container_check_detects_each_missing_barrier() {
     ] {
         let probe = output(&format!("role --contain probe {missing_barrier}"));
         assert!(
-            probe.code != Some(0) && probe.stderr.contains(words),
+            probe.code != Some(0) && probe.stderr.contains(expected),
             "without {missing_barrier}: {}",
             probe.stderr
         );

@@ -30,8 +30,8 @@ fn layout_names_venue_and_credential() {
     let run = "--strategies 2 --venues 2 --process each-gateway";
     let plan = output(&format!("run --dry-run {run} --credentials 2")).succeeds();
     let plan = plan.split_whitespace().collect::<Vec<_>>().join(" ");
-    for words in ["2 venues with 2 credentials", "venue-1/credential-0", "credential-1"] {
-        assert!(plan.contains(words), "{words}: {plan}");
+    for expected in ["2 venues with 2 credentials", "venue-1/credential-0", "credential-1"] {
+        assert!(plan.contains(expected), "{expected}: {plan}");
     }
     let plain = output(&format!("run --dry-run {run}")).succeeds();
     assert!(!plain.contains("credential"), "{plain}");

@@ -134,9 +134,9 @@ fn gdb_stops_strategy_without_incident() {
     // Until the launcher has noticed, however long that takes.
     let (seen_path, folder_path) = (seen.display(), folder.path().display());
     let hold = format!("shell until [ -e {seen_path} ] || [ ! -d {folder_path} ]; do sleep 0.05; done");
-    let words = ["-p", &pid, "--batch", "-ex", "bt", "-ex", &hold, "-ex", "detach"];
+    let arguments = ["-p", &pid, "--batch", "-ex", "bt", "-ex", &hold, "-ex", "detach"];
     let mut command = Command::new("gdb");
-    let Ok(mut gdb) = command.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
+    let Ok(mut gdb) = command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
         skip("there is no gdb");
         return drop(running.interrupt());
     };

@@ -162,7 +162,7 @@ fn blocked_run_ends_while_its_engine_is_killed_repeatedly() {
 fn impossible_exchange_settings_are_refused() {
     let launcher = Launcher::new();
     let flow = data("flow.csv").display().to_string();
-    for (flags, words) in [
+    for (flags, expected) in [
         ("--book x.csv", ["--book", "--venue book"]),
         ("--exchange process", ["--exchange", "--venue book"]),
         ("--journal process", ["--journal", "--venue book"]),
@@ -181,7 +181,7 @@ fn impossible_exchange_settings_are_refused() {
             ["--sequence recorded", "maker,player"],
         ),
     ] {
-        launcher.result(flags).fails(2, &words);
+        launcher.result(flags).fails(2, &expected);
     }
     assert_eq!(launcher.folders().len(), 0);
 }

@@ -205,9 +205,9 @@ fn fault_that_never_fired_fails_run() {
 #[test]
 fn fault_that_never_fired_fails_comparison() {
     let out = tempfile::tempdir().unwrap();
-    let words = "compare --a technique=spsc-mux --b technique=array-queue --repeats 2 --strategies 2";
+    let arguments = "compare --a technique=spsc-mux --b technique=array-queue --repeats 2 --strategies 2";
     let load = format!("{FULL_REPORT} --orders 500 --window 50ms --idle park --out {}", out.path().display());
-    let line = format!("{words} {load} --on-death continue --fault kill:strategy-0@60s");
+    let line = format!("{arguments} {load} --on-death continue --fault kill:strategy-0@60s");
     let result = output(&line).fails(1, &["never fired", " more)", "--allow-unfired"]);
     assert!(result.stdout.contains("never fired"), "{}", result.stdout);
 }

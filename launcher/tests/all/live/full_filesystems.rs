@@ -23,10 +23,10 @@ pub fn run_in_namespace(script: &str) -> Option<CommandResult> {
 }
 
 impl CommandResult {
-    /// Checks that stdout has all of `words` but not `without`.
+    /// Checks that stdout has all of `expected` but not `without`.
     #[track_caller]
-    pub fn shows(&self, words: &[&str], without: &str) -> &Self {
-        for word in words {
+    pub fn shows(&self, expected: &[&str], without: &str) -> &Self {
+        for word in expected {
             assert!(self.stdout.contains(word), "{word:?} is not in: {}", self.all_output());
         }
         assert!(without.is_empty() || !self.stdout.contains(without), "{without:?}: {}", self.all_output());
@@ -35,8 +35,8 @@ impl CommandResult {
 
     /// Checks that stderr has all of these words.
     #[track_caller]
-    pub fn complains(&self, words: &[&str]) -> &Self {
-        for word in words {
+    pub fn complains(&self, expected: &[&str]) -> &Self {
+        for word in expected {
             assert!(self.stderr.contains(word), "{word:?} is not in: {}", self.all_output());
         }
         assert!(!self.all_output().contains("panicked"), "{}", self.all_output());

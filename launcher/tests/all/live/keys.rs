@@ -30,8 +30,8 @@ fn plan_shows_shared_keys() {
     let each = shown("--isolation thread+keys --strategies 4");
     assert!(each.contains("2 protection keys: each strategy of level keys has its own."), "{each}");
     let shared = shown("--isolation keys --strategies 16");
-    let words: Vec<&str> = shared.split_ascii_whitespace().collect();
-    let text = words.join(" ");
+    let parts: Vec<&str> = shared.split_ascii_whitespace().collect();
+    let text = parts.join(" ");
     assert!(text.contains("14 protection keys for 16 strategies"), "{text}");
     assert!(text.contains("strategy-0+strategy-14, strategy-1+strategy-15."), "{text}");
 }

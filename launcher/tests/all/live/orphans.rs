@@ -27,10 +27,10 @@ fn launcher() -> Option<Launcher> {
 }
 
 /// Returns the processes whose command line contains all of these words.
-fn processes_with(words: &[&str]) -> Vec<u32> {
+fn processes_with(parts: &[&str]) -> Vec<u32> {
     let is_named = |pid: &u32| {
         let line = proc(*pid, "cmdline").replace('\0', " ");
-        words.iter().all(|word| line.contains(word))
+        parts.iter().all(|word| line.contains(word))
     };
     processes().filter(is_named).collect()
 }

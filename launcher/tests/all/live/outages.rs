@@ -78,8 +78,8 @@ fn dead_gateway_takes_down_its_venue_only() {
     let orders = &summary["orders"];
     assert!(number(&orders["returned"]) >= number(&orders["sent"]) * 2 / 5, "{orders}");
     let reasons = summary["reasons"].to_string();
-    for words in ["gateway-1 (pid", "of venue-1 died", "to the end"] {
-        assert!(reasons.contains(words), "{reasons}");
+    for expected in ["gateway-1 (pid", "of venue-1 died", "to the end"] {
+        assert!(reasons.contains(expected), "{reasons}");
     }
     // The report from the folder has the same verdict and outages.
     let again = output(&format!("report {} --json", launcher.folder().display())).json();

@@ -54,14 +54,14 @@ impl Program {
     }
 
     /// Returns the `exec:` strategy with these arguments.
-    pub fn exec(&self, words: &str) -> String {
-        format!("exec:{} {words}", self.path()).trim_end().to_owned()
+    pub fn exec(&self, arguments: &str) -> String {
+        format!("exec:{} {arguments}", self.path()).trim_end().to_owned()
     }
 
     /// Returns the flags of a run with a player and, as strategy 1, this program with these
     /// arguments.
-    pub fn with_player(&self, words: &str) -> String {
-        with_player(&self.exec(words))
+    pub fn with_player(&self, arguments: &str) -> String {
+        with_player(&self.exec(arguments))
     }
 
     /// Returns the processes of the program.
@@ -78,8 +78,8 @@ pub fn with_player(program: &str) -> String {
 /// Returns the names and numbers in the last line that a program printed.
 fn last_printed_counts(launcher: &Launcher, strategy: usize) -> HashMap<String, i64> {
     let counts = launcher.read(&format!("strategy-{strategy}.stderr"));
-    let words: Vec<&str> = counts.lines().last().unwrap_or_default().split(' ').collect();
-    words.chunks_exact(2).map(|pair| (pair[0].to_owned(), pair[1].parse().unwrap())).collect()
+    let parts: Vec<&str> = counts.lines().last().unwrap_or_default().split(' ').collect();
+    parts.chunks_exact(2).map(|pair| (pair[0].to_owned(), pair[1].parse().unwrap())).collect()
 }
 
 /// Returns the number of orders that the plan has for a strategy.
@@ -232,10 +232,10 @@ fn program_that_never_attaches_is_named() {
         (program.exec("old"), "30s", ["exit 7", "another version of the interface"]),
         (wrapped, "30s", ["exit 1", "must become it (exec)"]),
     ];
-    concurrently(4, &broken, |(kind, timeout, words)| {
+    concurrently(4, &broken, |(kind, timeout, expected)| {
         let launcher = Launcher::new();
         let flags = format!("--strategies 1 --strategy '{kind}' --orders 10 --start-timeout {timeout}");
-        launcher.result(&flags).fails(1, &["strategy-0 (pid"]).fails(1, words);
+        launcher.result(&flags).fails(1, &["strategy-0 (pid"]).fails(1, expected);
         assert_eq!(launcher.folders().len(), 0, "{kind}: a run that never began leaves no folder");
     });
     wait_until("the programs are gone", || program.processes().is_empty());
@@ -262,7 +262,7 @@ fn no_program_outlives_its_launcher() {
 #[test]
 fn unsupported_program_names_remedy() {
     let launcher = Launcher::new();
-    for (flags, words) in [
+    for (flags, expected) in [
         ("--strategy exec:sh --isolation thread", ["exec:sh", "--isolation process"]),
         ("--strategy exec:/nowhere/mine", ["/nowhere/mine cannot be started", "No such file"]),
         ("--strategy exec:/etc/passwd", ["/etc/passwd is not executable", "chmod +x"]),
@@ -270,7 +270,7 @@ fn unsupported_program_names_remedy() {
         ("--strategy exec:", ["exec:COMMAND"; 2]),
         ("--strategy exec:sh --fault hang:strategy-0@1s", ["is a program", "kill or stop"]),
     ] {
-        launcher.result(flags).fails(2, &words);
+        launcher.result(flags).fails(2, &expected);
     }
     assert_eq!(launcher.folders().len(), 0);
 }

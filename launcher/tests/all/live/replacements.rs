@@ -152,7 +152,8 @@ fn sandboxed_strategies_are_replaced_with_journal() {
 fn run_that_cannot_change_says_why() {
     let launcher = Launcher::new();
     let run = ChangingRun::start(&launcher, "--isolation process+thread --on-death continue");
-    let refused = |args: &str, words: &[&str]| _ = output(&args.replace("RUN", &run.run)).fails(2, words);
+    let refused =
+        |args: &str, expected: &[&str]| _ = output(&args.replace("RUN", &run.run)).fails(2, expected);
     refused("retire RUN strategy-9", &["strategy-9: no such strategy", "strategy-0 to strategy-3"]);
     refused("retire RUN 1", &["strategy-1 is a thread", "--isolation process"]);
     refused("replace RUN 0 --with makr", &["maker"]);

@@ -105,8 +105,8 @@ fn strategy_that_meets_its_cpu_limit_is_named() {
 #[test]
 fn impossible_limits_are_refused_with_remedy() {
     let launcher = Launcher::new();
-    let refused = |flags: &str, words: &[&str]| -> CommandResult {
-        launcher.result(&format!("{SHORT} {flags}")).fails(2, words)
+    let refused = |flags: &str, expected: &[&str]| -> CommandResult {
+        launcher.result(&format!("{SHORT} {flags}")).fails(2, expected)
     };
     refused(
         "--isolation thread --memory 1GiB",

@@ -16,9 +16,9 @@ fn sole_abandoned_incident(summary: &Value) -> &Value {
 }
 
 /// Checks that verdict, record, page and `stderr` name the strategy and the reason.
-fn assert_named(launcher: &Launcher, summary: &Value, stderr: &str, words: &str) {
+fn assert_named(launcher: &Launcher, summary: &Value, stderr: &str, expected: &str) {
     let message = "strategy-1 stayed down after 8 restarts: ";
-    let names_strategy = |line: &str| line.contains(message) && line.contains(words);
+    let names_strategy = |line: &str| line.contains(message) && line.contains(expected);
     assert!(
         list(&summary["reasons"]).iter().any(|reason| names_strategy(string(reason))),
         "{:#}",

@@ -19,12 +19,12 @@ const JOURNALED: &str = "--venue book --venues 1 --exchange process --journal pr
 fn run_thief(program: &Program, attack: &str, flags: &str) -> (Launcher, CommandResult) {
     let launcher = Launcher::new();
     let out = launcher.out.path().canonicalize().unwrap();
-    let words = if ["locks", "files", "takes"].contains(&attack) {
+    let arguments = if ["locks", "files", "takes"].contains(&attack) {
         format!("{attack} {}", out.display())
     } else {
         attack.into()
     };
-    let kinds = program.with_player(&words);
+    let kinds = program.with_player(&arguments);
     let mut command = launcher.run(&format!("{kinds} {flags} --json"));
     let result = Running::spawn(command.current_dir(&out)).end();
     (launcher, result)

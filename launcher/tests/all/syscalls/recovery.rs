@@ -148,9 +148,9 @@ fn kill_at_every_stop(
                     if let Some(serving) = serving_process(running.pid(), role, &[active]) {
                         break serving;
                     }
-                    let words = "the role does not serve again";
+                    let failure = "the role does not serve again";
                     let can_serve = killed_at.elapsed() < LIMIT && !running.has_ended();
-                    assert!(can_serve, "{words} after {calls:?}: {:?}", running.end());
+                    assert!(can_serve, "{failure} after {calls:?}: {:?}", running.end());
                     std::thread::sleep(Duration::from_millis(5));
                 };
             }

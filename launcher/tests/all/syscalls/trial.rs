@@ -2,7 +2,7 @@
 //! the run's folder is consistent.
 
 use super::tracer::{Stop, StopAction, TraceEnd, trace};
-use crate::common::{entries, output, proc, run_processes, segments, words};
+use crate::common::{entries, output, proc, run_processes, segments, split_arguments};
 use serde_json::Value;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ impl Trial {
 
     fn arguments(&self, out: &Path) -> Vec<String> {
         let run = if self.interrupted { ENDLESS } else { TINY };
-        words(&format!("run --isolation {} --out {} {SMALL} {run}", self.isolation, out.display()))
+        split_arguments(&format!("run --isolation {} --out {} {SMALL} {run}", self.isolation, out.display()))
     }
 
     /// Checks a launcher that was not killed: its run must be complete.

@@ -87,10 +87,10 @@ fn forged_fill_records_are_detected() {
         (&[Fill, Position], "", |run| change_fill(run, |record| record.id = OrderId::new(1, 0, 9))),
         (&[Fill, Position], "", |run| run.set(Point::FillQuantity, ID, |_| 0)),
     ];
-    for (expected, words, defect) in false_records {
+    for (expected, detail, defect) in false_records {
         let (kinds, first) = run_with_defect(defect);
-        assert_eq!(kinds, expected, "{words}: {first}");
-        assert!(first.starts_with("strategy 1 ") && first.contains(words), "{words}: {first}");
+        assert_eq!(kinds, expected, "{detail}: {first}");
+        assert!(first.starts_with("strategy 1 ") && first.contains(detail), "{detail}: {first}");
     }
 }
 
@@ -187,9 +187,9 @@ fn order_dispatched_despite_kill_switch_is_detected() {
             Scope::Venue(VenueIndex(1)),
             Scope::Instrument(instrument),
         ] {
-            let words =
+            let detail =
                 format!("strategy 1 order 7: dispatched although the kill switch of {scope} had been seen");
-            assert_eq!(run_with_kill_switch(scope, threading, false), (vec![Killed], words), "{threading}");
+            assert_eq!(run_with_kill_switch(scope, threading, false), (vec![Killed], detail), "{threading}");
             assert_eq!(run_with_kill_switch(scope, threading, true).0, [], "a cancel may pass");
         }
         for scope in [

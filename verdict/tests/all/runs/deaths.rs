@@ -164,18 +164,18 @@ fn incarnations_are_separate_and_counters_are_last() {
 #[test]
 fn second_incarnation_ends_the_first() {
     // The first incarnation's orders are stamped after those of the second.
-    let words =
+    let expected =
         |first, what| format!("order {first}: {what} after the next incarnation of its strategy had begun");
     let mut fixture = run_with_restart();
     fixture.swap(Point::OrchRecvSubmit, OrderId::new(1, 0, 19), OrderId::new(1, 1, 0));
     let (kind, first) = only(&run(&fixture));
-    assert!(kind == Kind::SubmitOrder && first.ends_with(&words(19, "dispatched")), "{first}");
+    assert!(kind == Kind::SubmitOrder && first.ends_with(&expected(19, "dispatched")), "{first}");
     // In its own log that affects only the strategy.
     let mut fixture = run_with_restart();
     fixture.swap(Point::StrategySend, OrderId::new(1, 0, 20), OrderId::new(1, 1, 0));
     let merged = run(&fixture);
     assert_eq!(merged.violations, []);
-    assert!(merged.notes[0].contains(&words(20, "sent")), "{:?}", merged.notes);
+    assert!(merged.notes[0].contains(&expected(20, "sent")), "{:?}", merged.notes);
     // A refused order may come out of a shared ring arbitrarily late.
     let mut fixture = run_with_restart();
     let (thread, index) = fixture.find(Point::Rejected, OrderId::new(1, 0, 20));

@@ -20,14 +20,18 @@ fn honest(isolation: Isolation) -> Fixture {
 
 /// Checks that strategy 1 is distrusted, and that the engine's stamps of its orders and all of
 /// strategy 0's remain.
-pub(super) fn assert_only_strategy_1_distrusted(merged: &MergedRun, words: &str) {
-    assert_eq!(merged.violations, [], "{words}");
-    assert!(merged.threads[1].is_untrusted && !merged.threads[0].is_untrusted, "{words}: {:?}", merged.notes);
+pub(super) fn assert_only_strategy_1_distrusted(merged: &MergedRun, expected: &str) {
+    assert_eq!(merged.violations, [], "{expected}");
+    assert!(
+        merged.threads[1].is_untrusted && !merged.threads[0].is_untrusted,
+        "{expected}: {:?}",
+        merged.notes
+    );
     assert_eq!(merged.threads[1].status.get(StatusField::Pid), 0);
     let [note] = merged.notes.as_slice() else { panic!("one note, got {:?}", merged.notes) };
     assert!(note.starts_with("the log and the counters of strategy-1 are damaged or forged ("), "{note}");
-    assert!(note.contains(words), "{note}");
-    assert_eq!((merged.orders.sent, merged.orders.returned), (40, 40), "{words}");
+    assert!(note.contains(expected), "{note}");
+    assert_eq!((merged.orders.sent, merged.orders.returned), (40, 40), "{expected}");
     all_accounted(&merged.orders);
     assert!(merged.measured().all(|(id, _)| id.strategy().0 == 0) && merged.measured().count() == 20);
 }
@@ -55,10 +59,10 @@ fn corrupt_strategy_log_does_not_affect_others() {
         }),
     ];
     for isolation in [Isolation::Process, Isolation::Sandbox] {
-        for (words, introduce) in defects {
+        for (expected, introduce) in defects {
             let mut fixture = honest(isolation);
             introduce(&mut fixture);
-            assert_only_strategy_1_distrusted(&run(&fixture), words);
+            assert_only_strategy_1_distrusted(&run(&fixture), expected);
         }
         type Scribble = fn(&mut Vec<u8>);
         let scribbles: [(&str, Scribble); 5] = [
@@ -68,10 +72,10 @@ fn corrupt_strategy_log_does_not_affect_others() {
             ("ends inside record 5", |bytes| bytes.truncate(LOG_OFFSET * 8 + 16 * 5 + 3)),
             ("ends inside the status block", |bytes| bytes.truncate(HEADER_WORDS * 8 + 5)),
         ];
-        for (words, scribble) in scribbles {
+        for (expected, scribble) in scribbles {
             assert_only_strategy_1_distrusted(
                 &scribbled(&honest(isolation), "strategy-1", scribble).unwrap(),
-                words,
+                expected,
             );
         }
     }
@@ -115,14 +119,18 @@ fn contradiction_is_a_violation_outside_the_sandbox() {
             f.sums[1].pop();
         }),
     ];
-    for (kind, words, introduce) in defects {
+    for (kind, expected, introduce) in defects {
         let mut fixture = honest(Isolation::Process);
         introduce(&mut fixture);
         let merged = run(&fixture);
         let found = merged.violations.iter().find(|violation| violation.kind == kind);
-        assert!(found.is_some_and(|found| found.first.contains(words)), "{words}: {:?}", merged.violations);
+        assert!(
+            found.is_some_and(|found| found.first.contains(expected)),
+            "{expected}: {:?}",
+            merged.violations
+        );
         fixture.record.plan.isolation = Isolation::Sandbox.into();
-        assert_only_strategy_1_distrusted(&run(&fixture), words);
+        assert_only_strategy_1_distrusted(&run(&fixture), expected);
     }
 }
 

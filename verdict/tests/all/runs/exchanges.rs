@@ -170,7 +170,7 @@ fn further_reports_need_exchange_stamps() {
         (Kind::TimeOrder, "report 2 has a t5 before the exchange gave it", |ticks| Some(ticks + 1_000)),
         (Kind::TimeOrder, "", |_| Some(1)),
     ];
-    for (kind, words, change) in cases {
+    for (kind, expected, change) in cases {
         let mut fixture = honest();
         with_reports(&mut fixture, ID);
         let thread = fixture.thread("exchange-1");
@@ -181,6 +181,6 @@ fn further_reports_need_exchange_stamps() {
             changed.is_some()
         });
         let (found, first) = only(&run(&fixture));
-        assert!(found == kind && first.starts_with(NAME) && first.contains(words), "{kind:?}: {first}");
+        assert!(found == kind && first.starts_with(NAME) && first.contains(expected), "{kind:?}: {first}");
     }
 }

@@ -148,7 +148,7 @@ fn paths_that_are_not_runs_are_refused() {
     let (folder, empty) = (folder(), tempfile::tempdir().unwrap());
     let (run, log) = (folder.path(), folder.path().join("strategy-0.stamps"));
     let nobody = Options { order: Some(OrderId::new(1, 0, 999)), ..TEXT };
-    for (path, options, words) in [
+    for (path, options, expected) in [
         (empty.path(), TEXT, "no run.json in it"),
         (&empty.path().join("nothing"), TEXT, "No such file"),
         (run, Options { head: Some(1), ..TEXT }, "need a log"),
@@ -157,7 +157,7 @@ fn paths_that_are_not_runs_are_refused() {
         (&run.join("run.json"), TEXT, "wrong magic"),
     ] {
         let error = error(path, options);
-        assert!(error.contains(words), "{words}: {error}");
+        assert!(error.contains(expected), "{expected}: {error}");
     }
     let mut other = Fixture::new(Shape::PLAIN);
     other.record.plan.run = "other".into();
@@ -167,7 +167,7 @@ fn paths_that_are_not_runs_are_refused() {
 
     other.record.plan.threads[0].name = "../strategy-0".into();
     let damaged = String::from_utf8(other.record.json().unwrap()).unwrap();
-    for (text, words) in [
+    for (text, expected) in [
         ("{", "EOF"),
         ("{\"schema\":\"bulkhead.run/9\"}", "schema \"bulkhead.run/9\""),
         ("{\"schema\":\"bulkhead.run/1\"}", "use the launcher that wrote it"),
@@ -176,7 +176,7 @@ fn paths_that_are_not_runs_are_refused() {
     ] {
         std::fs::write(empty.path().join("run.json"), text).unwrap();
         let error = error(empty.path(), TEXT);
-        assert!(error.contains(words), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 }
 

@@ -67,13 +67,13 @@ fn each_damage_has_its_error_after_good_records() {
         (0, "impossible geometry", |bytes| bytes[40..48].fill(0xFF)),
         (0, "belongs to another run", |bytes| bytes[72] ^= 1),
     ];
-    for (good, words, introduce) in cases {
+    for (good, expected, introduce) in cases {
         let mut bytes = bytes.clone();
         introduce(&mut bytes);
         let (records, end) = read(&bytes);
-        assert_eq!(records, fixture.logs[0][..good], "{words}");
+        assert_eq!(records, fixture.logs[0][..good], "{expected}");
         let error = end.unwrap_err().to_string();
-        assert!(error.contains(words), "{words}: {error}");
+        assert!(error.contains(expected), "{expected}: {error}");
     }
 }
 

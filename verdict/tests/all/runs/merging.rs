@@ -135,13 +135,13 @@ fn each_further_report_defect_is_named() {
             change_last_flag(log, 2, 2 | MORE)
         }),
     ];
-    for (kind, words, change) in cases {
+    for (kind, expected, change) in cases {
         let merged = run_with_defect(|fixture| {
             with_reports(fixture, ID);
             fixture.logs.iter_mut().for_each(change);
         });
         let first = &merged.violations[0];
-        assert!(first.kind == kind && first.first.contains(words), "{kind:?} {words}: {first:?}");
+        assert!(first.kind == kind && first.first.contains(expected), "{kind:?} {expected}: {first:?}");
         assert!(first.first.starts_with(NAME) || kind == Kind::CompletionOrder, "{first:?}");
     }
 }
@@ -224,7 +224,7 @@ fn orders_with_violations_are_counted() {
 
 #[test]
 fn time_going_back_is_detected() {
-    for (point, words) in [
+    for (point, expected) in [
         (Point::OrchRecvSubmit, "t2 before t1"),
         (Point::OrchDispatch, "t3 before t2"),
         (Point::GatewayDone, "t5 before t4"),
@@ -237,7 +237,7 @@ fn time_going_back_is_detected() {
         let earlier = |ticks| if point == Point::StrategyRecv { ticks - STAGES[7] - 1 } else { 1 };
         let merged = run_with_defect(|fixture| fixture.set(point, ID, earlier));
         let violation = merged.violations.iter().find(|violation| violation.kind == Kind::TimeOrder).unwrap();
-        assert_eq!(violation.first, format!("{NAME}{words}"));
+        assert_eq!(violation.first, format!("{NAME}{expected}"));
         assert_eq!(merged.measured().count(), 39, "an impossible order is in no figure");
     }
 }
@@ -272,7 +272,7 @@ fn interrupted_run_can_lose_orders_and_checksums() {
 
 #[test]
 fn checksums_of_link_ends_must_match() {
-    for (thread, index, words) in [
+    for (thread, index, expected) in [
         ("strategy-0", 0, "submit of strategy-0: what was taken is not what was pushed"),
         ("strategy-1", 1, "return of strategy-1: what was taken"),
         ("gateway-1", 0, "inbox of gateway-1: what was taken"),
@@ -283,7 +283,7 @@ fn checksums_of_link_ends_must_match() {
             let thread = fixture.thread(thread);
             fixture.sums[thread][index].1 ^= 1 << 40;
         }));
-        assert!(kind == Kind::Checksum && first.starts_with(words), "{first}");
+        assert!(kind == Kind::Checksum && first.starts_with(expected), "{first}");
     }
 }
 

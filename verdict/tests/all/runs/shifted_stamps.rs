@@ -42,7 +42,7 @@ fn stamps_moved_past_others_make_log_untrusted() {
         ("all t8", |f| stamps(f, Point::StrategyRecv).for_each(|record| record.value += SHIFT)),
     ];
     for isolation in [Isolation::Process, Isolation::Sandbox] {
-        for (words, introduce) in defects {
+        for (expected, introduce) in defects {
             let mut fixture = honest(isolation, 20);
             introduce(&mut fixture);
             let merged = run(&fixture);
@@ -51,11 +51,11 @@ fn stamps_moved_past_others_make_log_untrusted() {
                 "before the stamp in front of it in strategy-1.stamps",
             );
             let summary = summary(&fixture);
-            assert!(summary.valid && !summary.fit_for_latency, "{words}");
+            assert!(summary.valid && !summary.fit_for_latency, "{expected}");
             let is_named = |reason: &String| reason.contains("prove nothing, first that of strategy-1");
-            assert!(summary.reasons.iter().any(is_named), "{words}: {:?}", summary.reasons);
+            assert!(summary.reasons.iter().any(is_named), "{expected}: {:?}", summary.reasons);
             let pool = (summary.rt_venue.count, summary.rt_venue.max_ns);
-            assert_eq!(pool, (20, Some(RT_VENUE / 2)), "{words}: the other strategy's alone");
+            assert_eq!(pool, (20, Some(RT_VENUE / 2)), "{expected}: the other strategy's alone");
             assert_eq!(summary.leave_one_out, [], "one strategy is left");
         }
     }
@@ -76,7 +76,7 @@ fn time_going_back_in_engine_log_makes_run_unfit() {
         fixture.logs[engine].swap(index, index + 1);
         let summary = summary(&fixture);
         assert!(summary.valid && !summary.fit_for_latency);
-        let is_said = |lines: &[String], words| lines.iter().any(|line| line.contains(words));
+        let is_said = |lines: &[String], expected| lines.iter().any(|line| line.contains(expected));
         let reason = "the clock of orchestrator went back 1 time:";
         assert!(is_said(&summary.reasons, reason), "{:?}", summary.reasons);
         let note = "before the stamp in front of it in orchestrator.stamps";

@@ -32,10 +32,10 @@ fn unfired(mut fixture: Fixture, faults: &[(Fault, Option<u64>)]) -> Vec<String>
 }
 
 #[track_caller]
-fn assert_unfired(fixture: Fixture, fault: Fault, injections: Option<u64>, words: &[&str]) {
+fn assert_unfired(fixture: Fixture, fault: Fault, injections: Option<u64>, expected: &[&str]) {
     let message = unfired(fixture, &[(fault, injections)]);
     let [why] = message.as_slice() else { panic!("one fault expected, got {message:?}") };
-    assert!(words.iter().all(|word| why.contains(word)) && why.contains("never fired"), "{why}");
+    assert!(expected.iter().all(|word| why.contains(word)) && why.contains("never fired"), "{why}");
 }
 
 #[test]

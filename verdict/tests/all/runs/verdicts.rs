@@ -21,10 +21,10 @@ fn reasons(introduce: impl FnOnce(&mut Fixture)) -> Vec<String> {
     summary.reasons
 }
 
-fn assert_only_reason(words: &str, introduce: impl FnOnce(&mut Fixture)) {
+fn assert_only_reason(expected: &str, introduce: impl FnOnce(&mut Fixture)) {
     let reasons = reasons(introduce);
     let [reason] = reasons.as_slice() else { panic!("one reason expected, got {reasons:?}") };
-    assert!(reason.contains(words), "{reason}");
+    assert!(reason.contains(expected), "{reason}");
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn unsent_orders_are_a_reason_only_for_players() {
 #[test]
 fn distrusted_strategies_are_named() {
     let reasons = reasons(|f| f.status("strategy-0", StatusField::RecordsDropped, 1));
-    let words = "the logs of 1 strategy prove nothing, first that of strategy-0";
-    assert!(reasons[0].starts_with(words), "{reasons:?}");
+    let expected = "the logs of 1 strategy prove nothing, first that of strategy-0";
+    assert!(reasons[0].starts_with(expected), "{reasons:?}");
     // Partial knowledge of the other strategy's orders is not a reason.
     assert_eq!(reasons.len(), 2, "{reasons:?}");
     assert!(reasons[1].contains("5,000 orders came back"), "{reasons:?}");

@@ -51,20 +51,20 @@ Rows:
 ///
 /// # Errors
 /// What is wrong, and what to do.
-pub fn parse(words: impl Iterator<Item = String>, rows: &[&str]) -> Result<Arguments, String> {
+pub fn parse(arguments: impl Iterator<Item = String>, rows: &[&str]) -> Result<Arguments, String> {
     let mut options = Options { names: Vec::new(), json: None, rounds: ROUNDS };
-    let mut words = words;
-    while let Some(word) = words.next() {
+    let mut arguments = arguments;
+    while let Some(word) = arguments.next() {
         match word.as_str() {
             "--help" | "-h" => return Ok(Arguments::Help),
             // Cargo's.
             "--bench" => {}
             "--json" => {
-                let file = words.next().filter(|file| !file.is_empty());
+                let file = arguments.next().filter(|file| !file.is_empty());
                 options.json = Some(file.ok_or("`--json` has no FILE: name one")?.into());
             }
             "--rounds" => {
-                let value = words.next().unwrap_or_default();
+                let value = arguments.next().unwrap_or_default();
                 let rounds = value.parse().ok().filter(|&rounds| rounds > 0);
                 options.rounds = rounds.ok_or(format!("`--rounds {value}` is not a count: use 1 or more"))?;
             }
