@@ -5,6 +5,7 @@
 mod available;
 #[cfg(not(loom))]
 pub(crate) mod calls;
+mod copies;
 #[cfg(not(loom))]
 pub mod directory;
 #[cfg(not(loom))]

@@ -4,13 +4,11 @@
 //! A message of up to 64 bytes has a place of the next power of two bytes, so that it never crosses
 //! a cache line. A longer one has a place of whole words.
 
+use super::copies::{first_word, load, split_word, store};
 use super::{AtomicWords, LINE_WORDS, ReadOnlyWords};
 #[cfg(not(loom))]
 use crate::prefetch::prefetch_lines;
-use crate::sync::{AtomicU64, Ordering, load_owned};
-
-/// Bytes from which on a message is copied in blocks: see [`store_blocks`].
-const BLOCKS_FROM: usize = 129;
+use crate::sync::{AtomicU64, Ordering};
 
 /// Returns the bytes of the place of a message.
 pub(crate) const fn place_bytes(message_bytes: usize) -> usize {
@@ -21,6 +19,13 @@ pub(crate) const fn place_bytes(message_bytes: usize) -> usize {
 #[inline(always)]
 const fn is_part_of_word(message_bytes: usize) -> bool {
     message_bytes <= 4
+}
+
+/// Returns `true` if places that share a word have no gaps: messages that lie next to each other
+/// are then the bytes of their places.
+#[inline(always)]
+const fn has_no_gaps(message_bytes: usize) -> bool {
+    is_part_of_word(message_bytes) && message_bytes.is_power_of_two()
 }
 
 /// Contiguous places for messages of the same size.
@@ -51,7 +56,8 @@ impl Places {
 
     /// Makes places for messages of this size that fill a whole slice.
     pub(crate) fn new(words: AtomicWords, message_bytes: usize, count: usize) -> Self {
-        let fits = words.len() == Self::words(message_bytes, count);
+        let fits =
+            words.len() == Self::words(message_bytes, count) && count >= Self::in_a_word(message_bytes);
         assert!(count.is_power_of_two() && fits, "checked geometries only");
         Self { words, mask: count as u64 - 1, message_bytes, place_bytes: place_bytes(message_bytes) }
     }
@@ -108,6 +114,54 @@ impl Places {
         place[0].store(*shared, Ordering::Relaxed);
     }
 
+    /// Writes `count` messages that lie next to each other, as [`Places::write`] does each of them.
+    #[inline(always)]
+    pub(crate) fn write_many(
+        &self,
+        position: u64,
+        count: usize,
+        messages: &[u8],
+        message_bytes: usize,
+        shared: &mut u64,
+    ) {
+        if has_no_gaps(message_bytes) {
+            return self.write_run(position, messages, message_bytes, shared);
+        }
+        for number in 0..count {
+            let message = &messages[number * message_bytes..][..message_bytes];
+            self.write(position + number as u64, message, shared);
+        }
+    }
+
+    /// Writes messages whose places have no gaps, with one store for each word.
+    #[inline(always)]
+    fn write_run(&self, position: u64, mut messages: &[u8], message_bytes: usize, shared: &mut u64) {
+        let mut byte = self.first_byte(position, message_bytes);
+        while !messages.is_empty() {
+            let (now, later) = messages.split_at(messages.len().min(8 - byte % 8));
+            let before = if byte.is_multiple_of(8) { 0 } else { *shared };
+            *shared = before | first_word(now) << (byte % 8 * 8);
+            // Relaxed: as in `write`.
+            self.words[byte / 8].store(*shared, Ordering::Relaxed);
+            byte = self.next_byte(byte + now.len());
+            messages = later;
+        }
+    }
+
+    /// Returns the offset of the place of a position among places without gaps.
+    #[inline(always)]
+    fn first_byte(&self, position: u64, message_bytes: usize) -> usize {
+        assert!(message_bytes == self.message_bytes, "messages of the size of their places");
+        (position & self.mask) as usize * message_bytes
+    }
+
+    /// Returns the offset of the byte that follows among places without gaps, which fill their
+    /// words: after the last one it is the first.
+    #[inline(always)]
+    fn next_byte(&self, byte: usize) -> usize {
+        if byte == 8 * self.words.len() { 0 } else { byte }
+    }
+
     /// Returns the messages that share a word with that position and come before it.
     pub(crate) fn shared_before(&self, position: u64) -> u64 {
         if !is_part_of_word(self.message_bytes) {
@@ -126,11 +180,31 @@ impl Places {
             return load(place, message);
         }
         // Relaxed: the sender may store later messages of the word.
-        let bytes = (place[0].load(Ordering::Relaxed) >> bit).to_le_bytes();
-        let len = message.len();
-        match (message.first_chunk_mut::<4>(), bytes.first_chunk::<4>()) {
-            (Some(message), Some(bytes)) if len == 4 => *message = *bytes,
-            _ => message.copy_from_slice(&bytes[..len]),
+        split_word(place[0].load(Ordering::Relaxed) >> bit, message);
+    }
+
+    /// Copies `count` messages next to each other, as [`Places::read`] does each of them.
+    #[inline(always)]
+    pub(crate) fn read_many(&self, position: u64, count: usize, messages: &mut [u8], message_bytes: usize) {
+        if has_no_gaps(message_bytes) {
+            return self.read_run(position, &mut messages[..count * message_bytes], message_bytes);
+        }
+        for number in 0..count {
+            let message = &mut messages[number * message_bytes..][..message_bytes];
+            self.read(position + number as u64, message);
+        }
+    }
+
+    /// Copies messages whose places have no gaps, with one load for each word.
+    #[inline(always)]
+    fn read_run(&self, position: u64, mut messages: &mut [u8], message_bytes: usize) {
+        let mut byte = self.first_byte(position, message_bytes);
+        while !messages.is_empty() {
+            let (now, later) = messages.split_at_mut(messages.len().min(8 - byte % 8));
+            // Relaxed: as in `read`.
+            split_word(self.words[byte / 8].load(Ordering::Relaxed) >> (byte % 8 * 8), now);
+            byte = self.next_byte(byte + now.len());
+            messages = later;
         }
     }
 
@@ -177,216 +251,17 @@ impl ReadOnlyPlaces {
         self.0.read(position, message);
     }
 
+    /// Copies messages as [`Places::read_many`] does.
+    #[inline(always)]
+    pub(crate) fn read_many(&self, position: u64, count: usize, messages: &mut [u8], message_bytes: usize) {
+        self.0.read_many(position, count, messages, message_bytes);
+    }
+
     /// Fetches the first line of a position's place as [`Places::prefetch`] does.
     #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) fn prefetch(&self, position: u64) {
         self.0.prefetch(position);
-    }
-}
-
-/// Returns a word that begins with the bytes of a message of at most 8.
-#[inline(always)]
-fn first_word(message: &[u8]) -> u64 {
-    if let (4, Some(bytes)) = (message.len(), message.first_chunk::<4>()) {
-        return u32::from_le_bytes(*bytes).into();
-    }
-    let mut bytes = [0; 8];
-    bytes[..message.len()].copy_from_slice(message);
-    u64::from_le_bytes(bytes)
-}
-
-/// Stores a message in its place.
-///
-/// Short ones word by word, in one way for each number of words. A call of `memcpy` would load
-/// words that were just written in pieces of 32 bytes, and wait until they have left the CPU's
-/// store buffer.
-#[inline(always)]
-fn store(place: &[AtomicU64], message: &[u8]) {
-    match message.len() {
-        8 => store_words::<1>(place, message),
-        16 => store_words::<2>(place, message),
-        24 => store_words::<3>(place, message),
-        32 => store_words::<4>(place, message),
-        40 => store_words::<5>(place, message),
-        48 => store_words::<6>(place, message),
-        56 => store_words::<7>(place, message),
-        64 => store_words::<8>(place, message),
-        ..BLOCKS_FROM => store_any(place, message),
-        _ => store_blocks(place, message),
-    }
-}
-
-#[inline(always)]
-fn store_words<const W: usize>(place: &[AtomicU64], message: &[u8]) {
-    let words = message.as_chunks::<8>().0.first_chunk::<W>();
-    if let (Some(words), Some(place)) = (words, place.first_chunk::<W>()) {
-        for (place, word) in place.iter().zip(words) {
-            // Relaxed: the Release store of the position publishes it.
-            place.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
-        }
-    }
-}
-
-/// Stores a message of any size, word by word.
-#[inline(never)]
-fn store_any(place: &[AtomicU64], message: &[u8]) {
-    let (whole, last) = message.as_chunks::<8>();
-    for (word, bytes) in place.iter().zip(whole) {
-        // Relaxed: the Release store of the position publishes it.
-        word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
-    }
-    if let (Some(word), false) = (place.get(whole.len()), last.is_empty()) {
-        let mut bytes = [0; 8];
-        bytes[..last.len()].copy_from_slice(last);
-        // Relaxed: as above.
-        word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
-    }
-}
-
-/// Copies a message out of its place, as [`store`] does.
-#[inline(always)]
-fn load(place: &[AtomicU64], message: &mut [u8]) {
-    match message.len() {
-        8 => load_words::<1>(place, message),
-        16 => load_words::<2>(place, message),
-        24 => load_words::<3>(place, message),
-        32 => load_words::<4>(place, message),
-        40 => load_words::<5>(place, message),
-        48 => load_words::<6>(place, message),
-        56 => load_words::<7>(place, message),
-        64 => load_words::<8>(place, message),
-        ..BLOCKS_FROM => load_any(place, message),
-        _ => load_blocks(place, message),
-    }
-}
-
-#[inline(always)]
-fn load_words<const W: usize>(place: &[AtomicU64], message: &mut [u8]) {
-    let words = message.as_chunks_mut::<8>().0.first_chunk_mut::<W>();
-    if let (Some(words), Some(place)) = (words, place.first_chunk::<W>()) {
-        for (word, place) in words.iter_mut().zip(place) {
-            *word = load_owned(place).to_ne_bytes();
-        }
-    }
-}
-
-/// Copies a message of any size, word by word.
-#[inline(never)]
-fn load_any(place: &[AtomicU64], message: &mut [u8]) {
-    let (whole, last) = message.as_chunks_mut::<8>();
-    for (bytes, word) in whole.iter_mut().zip(place) {
-        *bytes = load_owned(word).to_ne_bytes();
-    }
-    if let (Some(word), false) = (place.get(whole.len()), last.is_empty()) {
-        last.copy_from_slice(&load_owned(word).to_ne_bytes()[..last.len()]);
-    }
-}
-
-#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-use blocks::{load_blocks, store_blocks};
-#[cfg(not(all(target_arch = "x86_64", not(miri), not(loom))))]
-use {load_any as load_blocks, store_any as store_blocks};
-
-/// Copies of long messages in blocks of two cache lines.
-#[cfg(all(target_arch = "x86_64", not(miri), not(loom)))]
-mod blocks {
-    use super::{AtomicU64, BLOCKS_FROM};
-    use core::arch::asm;
-
-    /// Bytes of a block.
-    const BLOCK: usize = 128;
-
-    /// Stores a message that is longer than a block.
-    #[inline(never)]
-    pub(super) fn store_blocks(place: &[AtomicU64], message: &[u8]) {
-        assert!(message.len() >= BLOCKS_FROM && size_of_val(place) >= message.len(), "a place is as long");
-        // SAFETY: the message is readable and its place writable memory for that many bytes, which
-        // are more than a block.
-        unsafe { copy(message.as_ptr(), place.as_ptr().cast_mut().cast(), message.len()) }
-    }
-
-    /// Copies a message that is longer than a block out of its place.
-    #[inline(never)]
-    pub(super) fn load_blocks(place: &[AtomicU64], message: &mut [u8]) {
-        assert!(message.len() >= BLOCKS_FROM && size_of_val(place) >= message.len(), "a place is as long");
-        // SAFETY: as in `store_blocks`, from the place to the message.
-        unsafe { copy(place.as_ptr().cast(), message.as_mut_ptr(), message.len()) }
-    }
-
-    /// Copies `bytes` bytes, more than a block: whole blocks, and the last one, which may overlap
-    /// the one before it.
-    ///
-    /// Assembly, which the memory model of the language does not reach into: a peer that breaks the
-    /// protocol and stores to the place gives nonsense, as for a load of an atomic word.
-    ///
-    /// # Safety
-    /// `from` and `to` are valid for `bytes` bytes, and do not overlap.
-    #[inline(always)]
-    unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
-        if std::arch::is_x86_feature_detected!("avx") {
-            // SAFETY: by this function's contract, and the CPU has AVX. `at` is less than the start
-            // of the last block at each pass. The upper halves are cleared for code without AVX.
-            unsafe {
-                asm!(
-                    "2:",
-                    "vmovups ymm0, [{from} + {at}]",
-                    "vmovups ymm1, [{from} + {at} + 32]",
-                    "vmovups ymm2, [{from} + {at} + 64]",
-                    "vmovups ymm3, [{from} + {at} + 96]",
-                    "vmovups [{to} + {at}], ymm0",
-                    "vmovups [{to} + {at} + 32], ymm1",
-                    "vmovups [{to} + {at} + 64], ymm2",
-                    "vmovups [{to} + {at} + 96], ymm3",
-                    "add {at}, 128",
-                    "cmp {at}, {last}",
-                    "jb 2b",
-                    "vmovups ymm0, [{from} + {last}]",
-                    "vmovups ymm1, [{from} + {last} + 32]",
-                    "vmovups ymm2, [{from} + {last} + 64]",
-                    "vmovups ymm3, [{from} + {last} + 96]",
-                    "vmovups [{to} + {last}], ymm0",
-                    "vmovups [{to} + {last} + 32], ymm1",
-                    "vmovups [{to} + {last} + 64], ymm2",
-                    "vmovups [{to} + {last} + 96], ymm3",
-                    "vzeroupper",
-                    at = inout(reg) 0_usize => _, last = in(reg) bytes - BLOCK,
-                    from = in(reg) from, to = in(reg) to,
-                    out("ymm0") _, out("ymm1") _, out("ymm2") _, out("ymm3") _,
-                    options(nostack),
-                );
-            }
-        } else {
-            // SAFETY: as above, with SSE2, which every x86-64 has, in halves of blocks.
-            unsafe {
-                asm!(
-                    "2:",
-                    "movups xmm0, [{from} + {at}]",
-                    "movups xmm1, [{from} + {at} + 16]",
-                    "movups xmm2, [{from} + {at} + 32]",
-                    "movups xmm3, [{from} + {at} + 48]",
-                    "movups [{to} + {at}], xmm0",
-                    "movups [{to} + {at} + 16], xmm1",
-                    "movups [{to} + {at} + 32], xmm2",
-                    "movups [{to} + {at} + 48], xmm3",
-                    "add {at}, 64",
-                    "cmp {at}, {last}",
-                    "jb 2b",
-                    "movups xmm0, [{from} + {last}]",
-                    "movups xmm1, [{from} + {last} + 16]",
-                    "movups xmm2, [{from} + {last} + 32]",
-                    "movups xmm3, [{from} + {last} + 48]",
-                    "movups [{to} + {last}], xmm0",
-                    "movups [{to} + {last} + 16], xmm1",
-                    "movups [{to} + {last} + 32], xmm2",
-                    "movups [{to} + {last} + 48], xmm3",
-                    at = inout(reg) 0_usize => _, last = in(reg) bytes - BLOCK / 2,
-                    from = in(reg) from, to = in(reg) to,
-                    out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-                    options(nostack),
-                );
-            }
-        }
     }
 }
 
@@ -422,12 +297,41 @@ mod tests {
         }
     }
 
+    /// Batches write and read what single messages do, from every place on and round the end.
+    #[test]
+    fn batches_are_the_messages_that_they_consist_of() {
+        for (bytes, first) in
+            [0, 1, 2, 3, 4, 5, 8, 64, 130].into_iter().flat_map(|b| (0..16).map(move |at| (b, at)))
+        {
+            // Half of the places, as in a ring: a word that begins overwrites older messages.
+            for count in 0..=8 {
+                let [singly, together] = [places(bytes, 16), places(bytes, 16)];
+                let messages: Vec<_> = (first..first + count).flat_map(|at| message(at, bytes)).collect();
+                let mut shared = [0; 2];
+                (0..first + count).for_each(|at| singly.write(at, &message(at, bytes), &mut shared[0]));
+                (0..first).for_each(|at| together.write(at, &message(at, bytes), &mut shared[1]));
+                together.write_many(first, count as usize, &messages, bytes, &mut shared[1]);
+                let words = |places: &Places| -> Vec<u64> {
+                    places.words.iter().map(|word| word.load(Ordering::Relaxed)).collect()
+                };
+                assert_eq!(
+                    (words(&together), shared[1]),
+                    (words(&singly), shared[0]),
+                    "{bytes} {first} {count}"
+                );
+                let mut copies = vec![0; messages.len()];
+                together.read_many(first, count as usize, &mut copies, bytes);
+                assert_eq!(copies, messages, "{bytes} {first} {count}");
+            }
+        }
+    }
+
     /// No place reaches outside of its window, into the two words on either side.
     #[test]
     fn places_stay_within_their_words() {
         for bytes in [1, 3, 4, 8, 56, 64, 65, 128, 129, 250, 256, 1000] {
-            let words = Region::heap(Places::words(bytes, 4) + 4).words();
-            let places = Places::new(words.slice(2, words.len() - 4), bytes, 4);
+            let words = Region::heap(Places::words(bytes, 8) + 4).words();
+            let places = Places::new(words.slice(2, words.len() - 4), bytes, 8);
             (0..40).for_each(|at| places.write(at, &vec![0xff; bytes], &mut 0));
             let outside = [0, 1, words.len() - 2, words.len() - 1];
             assert_eq!(outside.map(|word| words[word].load(Ordering::Relaxed)), [0; 4], "{bytes}");

@@ -207,8 +207,18 @@ impl ByteReceiver {
         &mut self,
         read: impl FnOnce(&mut PackedReceiver) -> R,
     ) -> Result<Option<R>, ProducerFault> {
+        self.next_messages::<RELEASES, R>(1, read)
+    }
+
+    /// Passes a ring as [`ByteReceiver::next_message`] does, for up to `max` messages.
+    #[inline(always)]
+    fn next_messages<const RELEASES: bool, R>(
+        &mut self,
+        max: usize,
+        read: impl FnOnce(&mut PackedReceiver) -> R,
+    ) -> Result<Option<R>, ProducerFault> {
         self.waiter.disarm();
-        let Some((producer, ring)) = self.rings.next_ring() else { return self.fault() };
+        let Some((producer, ring)) = self.rings.next_ring(max as u64) else { return self.fault() };
         let result = read(ring);
         if RELEASES {
             ring.release();
@@ -226,21 +236,22 @@ impl ByteReceiver {
     /// messages.
     #[inline]
     pub fn pop_many(&mut self, messages: &mut [u8]) -> Result<usize, ByteError> {
-        let len = messages.len();
-        self.check_pop(if len.is_multiple_of(self.message_bytes) { self.message_bytes } else { len })?;
-        Ok(self.pop_many_checked(messages)?)
+        let (len, bytes) = (messages.len(), self.message_bytes);
+        self.check_pop(if len.is_multiple_of(bytes) { bytes } else { len })?;
+        let max = len.checked_div(bytes).unwrap_or(0);
+        Ok(self.take_batch(max, |ring| ring.copy_any(max, messages))?)
     }
 
-    #[inline]
-    pub(super) fn pop_many_checked(&mut self, messages: &mut [u8]) -> Result<usize, ProducerFault> {
-        let bytes = self.message_bytes;
-        let mut messages = messages.chunks_exact_mut(bytes);
-        self.take_many(messages.len(), |ring, _| {
-            if let Some(message) = messages.next() {
-                ring.copy_next(message);
-            }
-            ControlFlow::Continue(())
-        })
+    /// Passes the ring of up to `max` messages of one producer to `take`, and frees the places of
+    /// what that takes together. Returns its result, 0 if there is no message.
+    #[inline(always)]
+    pub(super) fn take_batch(
+        &mut self,
+        max: usize,
+        take: impl FnOnce(&mut PackedReceiver) -> usize,
+    ) -> Result<usize, ProducerFault> {
+        let taken = if max == 0 { None } else { self.next_messages::<true, _>(max, take)? };
+        Ok(taken.unwrap_or(0))
     }
 
     /// Passes up to `max` messages of one producer to `each`, and then frees their places together.
@@ -264,7 +275,7 @@ impl ByteReceiver {
             // `each` of the drain before has panicked.
             taken = vec![0; bytes.div_ceil(8)];
         }
-        let drained = self.take_many(max, |ring, _| {
+        let drained = self.take_many(max, |ring| {
             let message = &mut taken.as_mut_bytes()[..bytes];
             ring.copy_next(message);
             each(message)
@@ -273,25 +284,21 @@ impl ByteReceiver {
         Ok(drained?)
     }
 
-    /// Calls `take` for each of up to `max` messages of one producer, with its ring and the number
-    /// of the message; it takes one each time. Frees their places together. A message for which it
-    /// returns `Break` stays. All of them stay if it panics.
+    /// Calls `take` for each of up to `max` messages of one producer, with its ring; it takes one
+    /// each time. Frees their places together. A message for which it returns `Break` stays. All
+    /// of them stay if it panics.
     #[inline(always)]
     pub(super) fn take_many(
         &mut self,
         max: usize,
-        mut take: impl FnMut(&mut PackedReceiver, usize) -> ControlFlow<()>,
+        mut take: impl FnMut(&mut PackedReceiver) -> ControlFlow<()>,
     ) -> Result<usize, ProducerFault> {
-        if max == 0 {
-            return Ok(0);
-        }
-        let taken = self.next_message::<true, _>(|ring| {
-            // There is one, so this finds no fault.
-            let count = ring.available(max, &mut None);
+        self.take_batch(max, |ring| {
+            let count = ring.known().min(max as u64) as usize;
             let mut unreleased = Unreleased { ring, count: 0 };
             for number in 0..count {
                 unreleased.count += 1;
-                if take(unreleased.ring, number).is_break() {
+                if take(unreleased.ring).is_break() {
                     unreleased.ring.rewind(1);
                     core::mem::forget(unreleased);
                     return number;
@@ -299,8 +306,7 @@ impl ByteReceiver {
             }
             core::mem::forget(unreleased);
             count
-        })?;
-        Ok(taken.unwrap_or(0))
+        })
     }
 
     #[inline]

@@ -63,23 +63,21 @@ impl ByteSender {
     /// [`ByteError::Size`]: the bytes are not those of whole messages. Nothing was taken.
     #[inline]
     pub fn push_many(&mut self, messages: &[u8]) -> Result<usize, ByteError> {
-        self.check_size(match messages.len() % self.message_bytes() {
-            0 => self.message_bytes(),
-            _ => messages.len(),
-        })?;
-        let messages = messages.chunks_exact(self.message_bytes());
-        Ok(self.push_each(messages.len(), messages, |message| message))
+        let (len, bytes) = (messages.len(), self.message_bytes());
+        self.check_size(if len.is_multiple_of(bytes) { bytes } else { len })?;
+        let pushed = self.ring.push_many(messages);
+        Ok(self.wake_after(pushed))
     }
 
-    /// Puts the first of `count` messages of the queue's size into the queue.
+    /// Puts the first of `count` messages of the queue's size, next to each other, into the queue.
     #[inline(always)]
-    pub(super) fn push_each<M>(
-        &mut self,
-        count: usize,
-        messages: impl Iterator<Item = M>,
-        bytes: impl Fn(&M) -> &[u8],
-    ) -> usize {
-        let pushed = self.ring.push_each(count, messages, bytes);
+    pub(super) fn push_next(&mut self, count: usize, messages: &[u8], bytes: usize) -> usize {
+        let pushed = self.ring.push_next(count, messages, bytes);
+        self.wake_after(pushed)
+    }
+
+    #[inline(always)]
+    fn wake_after(&mut self, pushed: usize) -> usize {
         if pushed > 0 {
             self.waker.wake();
         }

@@ -10,6 +10,7 @@ use core::marker::PhantomData;
 use core::ops::ControlFlow;
 use core::time::Duration;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use zerocopy::IntoBytes as _;
 
 /// The receiving end of a queue of typed messages, which polls its producers in turn. Dropping it
 /// leaves the messages that it has not taken to the next receiver.
@@ -97,10 +98,8 @@ impl<T: Message> Receiver<T> {
     /// As [`Receiver::pop`].
     #[inline]
     pub fn pop_many(&mut self, messages: &mut [T]) -> Result<usize, ProducerFault> {
-        self.receiver.take_many(messages.len(), |ring, number| {
-            ring.copy_next(messages[number].as_mut_bytes());
-            ControlFlow::Continue(())
-        })
+        let max = messages.len();
+        self.receiver.take_batch(max, |ring| ring.copy_many(max, messages.as_mut_bytes(), size_of::<T>()))
     }
 
     /// Passes up to `max` messages of one producer to `each`, and then frees their places together.
@@ -125,7 +124,7 @@ impl<T: Message> Receiver<T> {
     /// As [`Receiver::pop`].
     #[inline]
     pub fn drain(&mut self, max: usize, mut each: impl FnMut(T)) -> Result<usize, ProducerFault> {
-        self.receiver.take_many(max, |ring, _| {
+        self.receiver.take_many(max, |ring| {
             each(copy_next(ring));
             ControlFlow::Continue(())
         })

@@ -115,14 +115,15 @@ impl Rings {
     }
 
     /// Returns the next ring that has a message, with its producer; the next call begins with the
-    /// ring after it. `None`: there is no message now, or there is a fault.
+    /// ring after it. Asks the sender for more if fewer than `wanted` are known. `None`: there is
+    /// no message now, or there is a fault.
     #[inline(always)]
-    pub(super) fn next_ring(&mut self) -> Option<(usize, &mut PackedReceiver)> {
+    pub(super) fn next_ring(&mut self, wanted: u64) -> Option<(usize, &mut PackedReceiver)> {
         let mut fault = None;
         let place = match &mut self.active[..] {
             // The ring of the only producer: without a scan.
             [(_, ring)] => {
-                if !ring.has_next(&mut fault) {
+                if !ring.has_next(wanted, &mut fault) {
                     ring.prefetch_next();
                     return self.no_message(0, fault);
                 }
@@ -130,7 +131,7 @@ impl Rings {
             }
             _ => {
                 let Some(place) = self.find_nonempty() else { return self.no_message(0, None) };
-                if !self.active[place].1.has_message(&mut fault) {
+                if !self.active[place].1.has_message(wanted, &mut fault) {
                     return self.no_message(place, fault);
                 }
                 self.next = if place + 1 == self.active.len() { 0 } else { place + 1 };

@@ -4,6 +4,7 @@ use super::byte_sender::ByteSender;
 use super::payload::Message;
 use crate::ring::Full;
 use core::marker::PhantomData;
+use zerocopy::IntoBytes as _;
 
 /// The sending end of a queue of typed messages. Dropping it frees its producer; messages that were
 /// pushed arrive.
@@ -36,7 +37,7 @@ impl<T: Message> Sender<T> {
     /// Release: as [`Sender::push`].
     #[inline]
     pub fn push_many(&mut self, messages: &[T]) -> usize {
-        self.sender.push_each(messages.len(), messages.iter(), |message| message.as_bytes())
+        self.sender.push_next(messages.len(), messages.as_bytes(), size_of::<T>())
     }
 
     /// Ends this sender as the death of its process would: its end is neither freed nor locked.

@@ -19,7 +19,7 @@ pub struct PackedReceiver {
     head: u64,
     /// Messages that are known to be published; not before `head`.
     end: u64,
-    /// Messages that the last look at the sender's position found.
+    /// Messages that waited at the last look at the sender's position.
     found: u64,
     tail_word: ReadOnlyWords,
     places: ReadOnlyPlaces,
@@ -63,37 +63,47 @@ impl PackedReceiver {
         self.head == self.end && self.tail_word.load(0, Ordering::Relaxed) == self.end
     }
 
-    /// Returns `true` if there is a message to take. Reads the sender's position only if all
-    /// messages that were known are taken. A position that is none is stored in `fault`.
-    #[cfg(not(loom))]
+    /// Returns `true` if there is a message to take. Reads the sender's position, once, only if
+    /// fewer than `wanted` messages are known. A position that is none is stored in `fault`; one
+    /// that comes while messages are known is found by a later call.
     #[inline(always)]
-    pub(crate) fn has_message(&mut self, fault: &mut Option<PeerFault>) -> bool {
-        self.head != self.end || self.find_more(fault)
+    pub(crate) fn has_message(&mut self, wanted: u64, fault: &mut Option<PeerFault>) -> bool {
+        if self.head == self.end {
+            return self.find_more(fault);
+        }
+        if self.known() < wanted {
+            self.find_more(&mut None);
+        }
+        true
     }
 
     /// Returns `true` as [`PackedReceiver::has_message`] does, for a receiver that polls no other
-    /// ring: it steps back before a look.
+    /// ring: it steps back before a look, unless it has a message.
     #[inline(always)]
-    pub(crate) fn has_next(&mut self, fault: &mut Option<PeerFault>) -> bool {
-        if self.head != self.end {
-            return true;
-        }
-        if self.should_step_back() {
+    pub(crate) fn has_next(&mut self, wanted: u64, fault: &mut Option<PeerFault>) -> bool {
+        if self.head == self.end && self.should_step_back(wanted) {
             (0..STEP_BACK_SPINS).for_each(|_| core::hint::spin_loop());
         }
-        self.find_more(fault)
+        self.has_message(wanted, fault)
     }
 
-    /// Returns `true` if the last look found more messages than one, and few.
+    /// Returns how many messages are known to be there.
+    #[inline(always)]
+    pub(crate) const fn known(&self) -> u64 {
+        self.end - self.head
+    }
+
+    /// Returns `true` if the last look found few messages, but more than one and not just as many
+    /// as are `wanted` at a time.
     ///
     /// Each look takes the line of the position, and that of the messages, away from the sender,
     /// which needs them for its next push. A receiver that is as fast as its sender would move both
-    /// for every few messages: it waits for a moment before it looks again. One message is that of
-    /// an exchange, which nothing follows; many are worth a look. In a ring of less than 16 none
-    /// are few: its sender would soon be out of room.
+    /// for every few messages: it waits for a moment before it looks again. One message, or one
+    /// batch, is that of an exchange, which nothing follows; many are worth a look. In a ring of
+    /// less than 16 none are few: its sender would soon be out of room.
     #[inline(always)]
-    const fn should_step_back(&self) -> bool {
-        self.found > 1 && self.found * 8 <= self.capacity
+    const fn should_step_back(&self, wanted: u64) -> bool {
+        self.found > 1 && self.found != wanted && self.found * 8 <= self.capacity
     }
 
     /// Reads the sender's position. Returns `true` if there is a message to take.
@@ -103,8 +113,8 @@ impl PackedReceiver {
         let tail = self.tail_word.load(0, Ordering::Acquire);
         let waiting = tail.wrapping_sub(self.head);
         // Not before the last one: the difference wraps.
-        if waiting.wrapping_sub(self.end - self.head) <= self.capacity && waiting <= self.capacity {
-            self.found = tail.wrapping_sub(self.end);
+        if waiting.wrapping_sub(self.known()) <= self.capacity && waiting <= self.capacity {
+            self.found = waiting;
             self.end = tail;
             return waiting > 0;
         }
@@ -170,25 +180,46 @@ impl PackedReceiver {
     #[inline(always)]
     pub fn take(&mut self, message: &mut [u8]) -> Result<bool, PeerFault> {
         let mut fault = None;
-        let has_message = self.has_next(&mut fault);
+        let has_message = self.has_next(1, &mut fault);
         if has_message {
             self.copy_next(message);
         }
         fault.map_or(Ok(has_message), Err)
     }
 
-    /// Returns how many of up to `max` messages are there. Reads the sender's position if fewer are
-    /// known. A fault after messages is found by the next call.
+    /// Copies up to `max` messages that are known to be there, next to each other, and goes on to
+    /// the one after them. Returns their number.
+    ///
+    /// # Panics
+    /// If the messages have another size than the ring's, or lack room.
+    #[inline(always)]
+    pub(crate) fn copy_many(&mut self, max: usize, messages: &mut [u8], bytes: usize) -> usize {
+        let count = self.known().min(max as u64);
+        self.places.read_many(self.head, count as usize, messages, bytes);
+        self.head += count;
+        count as usize
+    }
+
+    /// Copies messages as [`PackedReceiver::copy_many`] does, of a size that is known when the
+    /// program runs.
     #[inline]
-    pub(crate) fn available(&mut self, max: usize, fault: &mut Option<PeerFault>) -> usize {
-        if self.end - self.head < max as u64 {
-            let mut found = None;
-            self.find_more(&mut found);
-            if self.head == self.end {
-                *fault = found;
-            }
+    pub(crate) fn copy_any(&mut self, max: usize, messages: &mut [u8]) -> usize {
+        match self.message_bytes() {
+            1 => self.copy_many(max, messages, 1),
+            2 => self.copy_many(max, messages, 2),
+            4 => self.copy_many(max, messages, 4),
+            8 => self.copy_many(max, messages, 8),
+            16 => self.copy_many(max, messages, 16),
+            32 => self.copy_many(max, messages, 32),
+            64 => self.copy_many(max, messages, 64),
+            _ => self.copy_others(max, messages),
         }
-        (self.end - self.head).min(max as u64) as usize
+    }
+
+    // Out of line: what its loop needs for each size would be computed for all of them.
+    #[inline(never)]
+    fn copy_others(&mut self, max: usize, messages: &mut [u8]) -> usize {
+        self.copy_many(max, messages, self.message_bytes())
     }
 
     /// Copies up to as many messages as `messages` has room for, next to each other, and frees
@@ -198,13 +229,14 @@ impl PackedReceiver {
     /// [`PeerFault::InvalidTail`], if not even one could be taken.
     #[inline]
     pub fn pop_many(&mut self, messages: &mut [u8]) -> Result<usize, PeerFault> {
-        let (bytes, mut fault) = (self.message_bytes(), None);
-        let count = self.available(messages.len() / bytes, &mut fault);
-        messages.chunks_exact_mut(bytes).take(count).for_each(|message| self.copy_next(message));
-        if count > 0 {
-            self.release();
+        let max = messages.len().checked_div(self.message_bytes()).unwrap_or(0);
+        let mut fault = None;
+        if max == 0 || !self.has_next(max as u64, &mut fault) {
+            return fault.map_or(Ok(0), Err);
         }
-        fault.map_or(Ok(count), Err)
+        let count = self.copy_any(max, messages);
+        self.release();
+        Ok(count)
     }
 
     /// Begins again at position 0, once the sender's crash is certain and before a new sender
@@ -239,7 +271,8 @@ impl PackedReceiver {
 mod tests {
     use crate::ring::packed::heap_ring;
 
-    /// Returns whether a receiver steps back after looks that found these numbers of messages.
+    /// Returns whether a receiver of single messages steps back after looks that found these
+    /// numbers of messages.
     fn steps_back(capacity: usize, found: &[usize]) -> bool {
         let (mut sender, mut receiver) = heap_ring(8, capacity);
         for &count in found {
@@ -249,7 +282,7 @@ mod tests {
                 assert_eq!(receiver.pop(&mut [0; 8]), Ok(false));
             }
         }
-        receiver.should_step_back()
+        receiver.should_step_back(1)
     }
 
     #[test]
@@ -261,6 +294,16 @@ mod tests {
     fn receiver_looks_again_after_one_none_or_many() {
         assert!(!steps_back(1024, &[]) && !steps_back(1024, &[1]) && !steps_back(1024, &[129]));
         assert!(!steps_back(1024, &[2, 0]) && !steps_back(1024, &[2, 1]));
+    }
+
+    #[test]
+    fn receiver_of_batches_looks_again_after_one_batch() {
+        let (mut sender, mut receiver) = heap_ring(1, 1024);
+        for (count, steps_back) in [(3, false), (2, true), (6, true), (1, false)] {
+            assert_eq!(sender.push_many(&vec![1; count]), count);
+            let popped: usize = (0..count.div_ceil(3)).map(|_| receiver.pop_many(&mut [0; 3]).unwrap()).sum();
+            assert_eq!((popped, receiver.should_step_back(3)), (count, steps_back));
+        }
     }
 
     #[test]

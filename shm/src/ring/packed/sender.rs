@@ -119,31 +119,39 @@ impl PackedSender {
     /// has published the first ones, or none.
     #[inline]
     pub fn push_many(&mut self, messages: &[u8]) -> usize {
-        let messages = messages.chunks_exact(self.message_bytes());
-        self.push_each(messages.len(), messages, |bytes| bytes)
+        let len = messages.len();
+        match self.message_bytes() {
+            1 => self.push_next(len, messages, 1),
+            2 => self.push_next(len / 2, messages, 2),
+            4 => self.push_next(len / 4, messages, 4),
+            8 => self.push_next(len / 8, messages, 8),
+            16 => self.push_next(len / 16, messages, 16),
+            32 => self.push_next(len / 32, messages, 32),
+            64 => self.push_next(len / 64, messages, 64),
+            _ => self.push_others(messages),
+        }
     }
 
-    /// Pushes as [`PackedSender::push_many`] does, at most `count` messages of an iterator.
+    // Out of line: what its loop needs for each size would be computed for all of them.
+    #[inline(never)]
+    fn push_others(&mut self, messages: &[u8]) -> usize {
+        let bytes = self.message_bytes();
+        self.push_next(messages.len().checked_div(bytes).unwrap_or(0), messages, bytes)
+    }
+
+    /// Pushes as [`PackedSender::push_many`] does, at most `count` messages of the ring's size.
     #[inline(always)]
-    pub(crate) fn push_each<M>(
-        &mut self,
-        count: usize,
-        mut messages: impl Iterator<Item = M>,
-        bytes: impl Fn(&M) -> &[u8],
-    ) -> usize {
+    pub(crate) fn push_next(&mut self, count: usize, mut messages: &[u8], bytes: usize) -> usize {
         let known = self.limit - self.tail;
         let room = if known < count as u64 { self.free_places() } else { known };
         let (start, end) = (self.tail, self.tail + room.min(count as u64));
         while self.tail < end {
-            let batch_end = end.min(self.tail + MAX_BATCH);
-            while self.tail < batch_end {
-                let Some(message) = messages.next() else {
-                    self.publish();
-                    return (self.tail - start) as usize;
-                };
-                self.write(bytes(&message));
-            }
+            let batch = (end - self.tail).min(MAX_BATCH);
+            let (now, later) = messages.split_at(batch as usize * bytes);
+            self.places.write_many(self.tail, batch as usize, now, bytes, &mut self.shared);
+            self.tail += batch;
             self.publish();
+            messages = later;
         }
         (end - start) as usize
     }
