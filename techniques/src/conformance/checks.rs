@@ -258,6 +258,26 @@ pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> 
     ledger.settle(&sent)
 }
 
+/// Retires a dead producer whose messages wait in memory of its own: the retirement may end only
+/// once all of them are taken, since what comes later is taken for a message of a stranger.
+pub fn retirement<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
+    const WAITING: u64 = 3;
+    let mut queue = queue::<T>(memory, 2, 64)?;
+    let mut consumer = queue.consumer()?;
+    let mut dying = queue.producer(0)?;
+    for number in 0..WAITING {
+        let full = |_| Violation::FullTooEarly { held: number, capacity: 64 };
+        dying.try_push(&message(0, number)).map_err(full)?;
+    }
+    drop(dying);
+    let (mut ledger, mut waiting) = (MessageLedger::new(2), RetryLoop(None));
+    while !consumer.retire(0) {
+        ledger.try_receive(&mut consumer)?;
+        waiting.retry(|| "the retirement of the dead producer does not end".into())?;
+    }
+    ledger.settle(&[WAITING, 0])
+}
+
 /// Kills producers within a push, with messages in the queue, and replaces them. Published messages
 /// must arrive once, a successor must not be accused of its predecessor's state, and the other
 /// producer must lose nothing.

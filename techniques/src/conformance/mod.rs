@@ -185,6 +185,9 @@ fn all_checks<T: Link>() -> Vec<Check> {
         let check = move |memory| checks::threads::<T>(memory, producers);
         all.push((format!("{producers} threads"), Box::new(check)));
     }
+    if T::INFO.apart {
+        all.push(("the retirement of a producer with messages".into(), Box::new(checks::retirement::<T>)));
+    }
     for &step in T::INFO.steps {
         let check = move |memory| checks::death::<T>(memory, step);
         all.push((format!("a producer that dies at {step}"), Box::new(check)));

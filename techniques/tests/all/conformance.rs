@@ -88,6 +88,11 @@ fn suite_detects_each_faulty_ring() {
         violation_of::<FaultyRing<SkipsRetirement, ArrayQueue>>(),
         Violation::Lost { producer: 1, .. }
     ));
+    // The dead producer's messages are left in its ring.
+    assert!(matches!(
+        violation_of::<FaultyRing<SkipsRetirement>>(),
+        Violation::Lost { producer: 0, count: 3, .. }
+    ));
     // Its declaration is false.
     assert!(matches!(violation_of::<FaultyRing<ClaimsUnbounded>>(), Violation::Bound { bounded: false, .. }));
     // The dead producer's messages arrive again.

@@ -38,6 +38,10 @@ impl Ring {
         Ok(())
     }
 
+    fn is_empty(&self) -> bool {
+        self.popped.load(Relaxed) == self.pushed.load(Acquire)
+    }
+
     fn pop(&self) -> Option<Message> {
         let sequence = self.popped.load(Relaxed);
         if sequence == self.pushed.load(Acquire) {
@@ -79,6 +83,10 @@ impl Consumer for Receiver {
             }
         }
         None
+    }
+
+    fn retire(&mut self, producer: usize) -> bool {
+        self.0[producer].is_empty() // a dead producer's messages are taken first
     }
 }
 
