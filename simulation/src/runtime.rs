@@ -86,7 +86,8 @@ pub(super) struct SimulatedRuntime<'a, 's> {
 pub(super) struct RuntimeSightings {
     /// Strategies that were started after the end of trading.
     pub late_starts: Vec<StrategyIndex>,
-    /// Processes that were dying, unseen, when the supervisor ended the run: it fails in their name.
+    /// Processes that were dying, unseen, when the supervisor ended the run: it fails in their
+    /// name.
     pub late_deaths: Vec<String>,
     /// Incarnations that had reported done when they were fenced.
     pub killed_when_done: Vec<(StrategyIndex, u16)>,

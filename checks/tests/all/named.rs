@@ -21,7 +21,7 @@ const EXAMPLES: [&str; 10] = [
 ];
 
 /// Flags of other programs that messages recommend (Docker and Cargo), and hidden ones of ours.
-const OTHER_FLAGS: [&str; 15] = [
+const OTHER_FLAGS: [&str; 17] = [
     "--broken",
     "--build",
     "--cap-add",
@@ -31,6 +31,8 @@ const OTHER_FLAGS: [&str; 15] = [
     "--cpuset-cpus",
     "--doc",
     "--launcher",
+    "--locked",
+    "--path",
     "--pids-limit",
     "--release",
     "--security-opt",

@@ -20,9 +20,9 @@ pub const BH_REPLACE: u8 = 2;
 /// An operation: the cancel of all orders of the strategy at the venue, of the instrument.
 pub const BH_MASS_CANCEL: u8 = 3;
 
-/// The side of an order that buys.
+/// A side: a bid.
 pub const BH_BUY: u8 = 0;
-/// The side of an order that sells.
+/// A side: an offer.
 pub const BH_SELL: u8 = 1;
 
 /// An order type: limit, at its price or better.
@@ -54,7 +54,7 @@ pub const BH_CANCEL_BOTH: u8 = 3;
 /// Self-trade prevention: both orders are reduced by the smaller quantity.
 pub const BH_DECREMENT: u8 = 4;
 
-/// An order without a trigger condition: it is active at once.
+/// A condition: none.
 pub const BH_NO_CONDITION: u8 = 0;
 /// A condition: the price that triggers a stop order, in cents.
 pub const BH_STOP_PRICE: u8 = 1;

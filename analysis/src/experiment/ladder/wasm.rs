@@ -20,7 +20,7 @@ pub(super) const CONFIDENTIALITY: LevelConfidentiality = LevelConfidentiality {
 };
 
 pub(super) const COST_NOTE: &str = "wasm: rt_venue of threads whose strategy is a module, against the same player in Rust (native), as many, on the same core, in pairs of runs; \
-     each sends its next order once the one before has returned";
+     each sends its next order once the one before has returned; its CPU is of those runs too, do not subtract it from that of threads";
 
 pub(super) const FAULTS_NOTE: &str = "wasm: a module cannot express these; what it can do wrong is tried by the tests of contrib/examples/wasm-strategy";
 

@@ -54,7 +54,11 @@ pub fn open(file: &Path, dark: bool) -> Option<RenderedPage> {
         assert!(output.status.success(), "{}", text(&output.stderr));
         (text(&output.stdout), text(&output.stderr))
     };
-    let (dom, mut printed) = start(&["--dump-dom".into(), format!("--log-net-log={}", log.display())]);
+    let (dom, mut printed) = start(&[
+        "--dump-dom".into(),
+        "--virtual-time-budget=10000".into(),
+        format!("--log-net-log={}", log.display()),
+    ]);
     printed += &start(&[format!("--screenshot={}", picture.display())]).1;
     let network = std::fs::read_to_string(log).unwrap();
     Some(RenderedPage { dom, printed, network, picture: std::fs::read(picture).unwrap() })
