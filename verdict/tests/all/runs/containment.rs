@@ -4,11 +4,12 @@ use super::deaths::{T1_OF_20, run_with_deaths, run_with_killed};
 use crate::common::summary;
 use crate::fixture::killing::{DETECTED, REPAIRED, StrategyDeath};
 use crate::fixture::{Fixture, RT_VENUE, START, Shape, sort_by_event};
+use protocol::checksum::digest;
 use protocol::flow::PATH;
 use protocol::index::StrategyIndex;
 use protocol::stamps::Point;
 use protocol::supervision::ProtocolViolation;
-use protocol::wire::OrderId;
+use protocol::wire::{CancelScope, Instruction, OrderId};
 use verdict::merge::OrderLosses;
 use verdict::summary::{Distribution, worst};
 
@@ -100,6 +101,24 @@ fn queued_order_is_affected_however_early_it_was_sent() {
     assert_eq!(summary.violations, []);
     let slow = summary.incidents[0].survivors;
     assert_eq!((slow.orders, slow.max_ns), (quick.orders + 1, Some((RT_VENUE + later) / 2)));
+}
+
+#[test]
+fn mass_cancel_left_at_the_end_is_no_lost_message() {
+    let cancel = |epoch| {
+        let incarnation = OrderId::new(1, epoch, 0);
+        digest(&Instruction::CancelAll(CancelScope::for_strategy(incarnation)).to_message())
+    };
+    let violations = |left: u64| {
+        let mut fixture = one_death();
+        let gateway = fixture.thread("gateway-0");
+        let taken = &mut fixture.sums[gateway][0].1;
+        *taken = taken.wrapping_sub(left);
+        summary(&fixture).violations.len()
+    };
+    assert_eq!([0, cancel(0), cancel(0).wrapping_mul(3)].map(violations), [0; 3]);
+    // Too many, one of an incarnation that has not ended, and any other message.
+    assert_eq!([cancel(0).wrapping_mul(4), cancel(1), cancel(0) ^ 1].map(violations), [1; 3]);
 }
 
 #[test]
