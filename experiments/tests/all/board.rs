@@ -54,7 +54,7 @@ fn counted(csv: &str, measure: &str) -> u64 {
 #[test]
 fn board_values_are_consistent_at_every_level() {
     let launcher = Launcher::new();
-    let flags = "--mode poisson:2k,stress --duration 150ms --readers 2 --size 64";
+    let flags = "--mode poisson:2k,stress --duration 600ms --readers 2 --size 64";
     let levels = "--isolation thread,sandbox --allow-weaker-sandbox";
     let result = board(&launcher, &format!("{flags} {levels}")).end();
     let boards = result.json();
@@ -96,7 +96,7 @@ fn board_values_are_consistent_at_every_level() {
 #[test]
 fn contained_board_values_are_consistent() {
     let Some(launcher) = Launcher::contained() else { return };
-    let flags = "--mode poisson:2k --duration 150ms --readers 2 --isolation container";
+    let flags = "--mode poisson:2k --duration 600ms --readers 2 --isolation container";
     let result = board(&launcher, flags).end();
     let boards = result.json();
     result.succeeds();
