@@ -163,7 +163,7 @@ impl SweepRequest {
 /// Reads a value of a varied setting from text.
 ///
 /// # Errors
-/// The text is no value of this setting.
+/// The setting cannot have this value.
 pub fn read_value(axis: Axis, text: &str) -> Result<AxisValue, UsageError> {
     let text = text.trim();
     let wrong = |message: String| UsageError(format!("--{}: {message}", axis.name()));

@@ -109,7 +109,7 @@ fn command() -> Result<(Command, File)> {
         let release = if build_info::PROFILE == "release" { " --release" } else { "" };
         UsageError(format!(
             "there is no {PROGRAM} in the launcher's folder or in PATH, which makes the experiments.\n\
-             Build it: cargo build{release} -p launcher -p experiments; beside an installed launcher: \
+             Build it: cargo build{release} -p launcher -p experiments; next to an installed launcher: \
              cargo install --locked --path experiments"
         ))
     })?;

@@ -242,8 +242,8 @@ impl ByteReceiver {
         Ok(self.take_batch(max, |ring| ring.copy_any(max, messages))?)
     }
 
-    /// Passes the ring of up to `max` messages of one producer to `take`, and frees the places of
-    /// what that takes together. Returns its result, 0 if there is no message.
+    /// Passes the ring of up to `max` messages of one producer to `take`, and frees the
+    /// places of all that it took at once. Returns its result, 0 if there is no message.
     #[inline(always)]
     pub(super) fn take_batch(
         &mut self,
