@@ -29,7 +29,8 @@
 //! 100 ns.
 //!
 //! **A batch reads the other end's position once at most**, and only if the last one that it read
-//! is not far enough. Messages of 1, 2 and 4 bytes, which fill their words, are copied word by word.
+//! is not far enough. Messages of 1, 2 and 4 bytes, which fill their words, are copied word by
+//! word.
 //!
 //! **Why nothing is lost or torn.** The sender writes a message, then `tail` (Release); the
 //! receiver loads `tail` (Acquire), so it sees the message. The receiver copies the message, then
