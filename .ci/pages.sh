@@ -44,7 +44,7 @@ sed 's|<main|<img src="none.png" wide="1"><table><tr><th></th></tr></table><main
 
 # Not counted: an inline script "violates" the policy for scripts. vnu does not compare a script
 # with the hash that the policy names; chromium does, and reports an error on its console, which
-# axe.cjs prints. Nor the label of mdbook's sidebar, which is in its template, in the bar at the top.
+# axe.cjs prints. Nor the label of mdbook's sidebar, which its template has in the bar.
 vnu() {
   java -jar "$tools/node_modules/vnu-jar/build/dist/vnu.jar" --format gnu "$@" 2>&1 |
     grep -v -e 'Inline script violates Content Security Policy' -e 'must not be used on any “label” element' || true

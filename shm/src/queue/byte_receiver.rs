@@ -243,7 +243,7 @@ impl ByteReceiver {
     }
 
     /// Passes the ring of up to `max` messages of one producer to `take`, and frees the
-    /// places of all that it took at once. Returns its result, 0 if there is no message.
+    /// places of all that it took at once. Returns its result, 0 without a message.
     #[inline(always)]
     pub(super) fn take_batch(
         &mut self,

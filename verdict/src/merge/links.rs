@@ -15,8 +15,8 @@ use protocol::wire::{CancelScope, Instruction, OrderId};
 use record::run::RunRecord;
 use std::collections::BTreeMap;
 
-/// An incarnation's end cancels its orders at most so often: by its kill switch, by an operator and
-/// by its death.
+/// Maximum mass cancels of an incarnation that ends: by its kill switch, by an operator and by its
+/// death.
 const MAX_LEFT_CANCELS: u64 = 3;
 
 /// The checksums in all logs, for both ends of each link.
