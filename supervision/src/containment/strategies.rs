@@ -558,7 +558,7 @@ pub fn with_own_message(ending: &str, message: &str) -> String {
         .take(MAX_MESSAGE_CHARS)
         .map(|c| if plain(c) && c != '"' { c } else { '?' })
         .collect();
-    if message.is_empty() { ending.to_owned() } else { format!("{ending}; it says itself: \"{message}\"") }
+    if message.is_empty() { ending.to_owned() } else { format!("{ending}; its message: \"{message}\"") }
 }
 
 #[cfg(test)]
@@ -570,7 +570,7 @@ mod tests {
         let killed = "signal 11 (SIGSEGV)";
         assert_eq!(with_own_message(killed, ""), killed);
         let says = with_own_message(killed, " no route \"to\" the venue\u{1b}[31m\u{202e}ש ");
-        assert_eq!(says, "signal 11 (SIGSEGV); it says itself: \"no route ?to? the venue?[31m??\"");
+        assert_eq!(says, "signal 11 (SIGSEGV); its message: \"no route ?to? the venue?[31m??\"");
         let long = with_own_message(killed, &"x".repeat(1000));
         assert_eq!(long.matches('x').count(), MAX_MESSAGE_CHARS, "{long}");
     }

@@ -127,7 +127,7 @@ pub fn a_panicking_thread_leaves_others_trading(technique: &str) {
         let incidents = incidents_beside_survivors(&summary);
         assert_eq!(incidents.len(), 1, "{technique}: {incidents:#?}");
         let cause = cause(&incidents[0]);
-        assert!(cause.contains("its thread ended; it says itself: \"panicked: "), "{cause}");
+        assert!(cause.contains("its thread ended; its message: \"panicked: "), "{cause}");
         assert!(incidents[0]["detect_to_repair_ns"].is_u64(), "{incidents:#?}");
     }
 }
