@@ -76,8 +76,8 @@ pub struct Attached<'a> {
     heap_objects: HashMap<String, Arc<dyn Send + Sync>>,
 }
 
-/// The objects of one type that the threads of a process share on the heap: the queues of a
-/// technique, which has them in a `static`. Each belongs to one [`Attached`].
+/// The objects of one type, such as a technique's queues, that the threads of a process share on
+/// the heap by name. Their technique has them in a `static`. Each belongs to one [`Attached`].
 #[derive(Debug)]
 pub struct HeapObjects<T>(Mutex<Vec<Weak<T>>>);
 
