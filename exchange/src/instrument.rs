@@ -10,13 +10,13 @@ pub struct Instrument {
     pub tick: i64,
     /// Lot size: quantities are multiples of it; above 0.
     pub lot: u64,
-    /// Lowest price of the band, above 0.
+    /// Lowest price of the price band, above 0.
     pub price_low: i64,
-    /// Highest price of the band, at most 2^62.
+    /// Highest price of the price band, at most 2^62.
     pub price_high: i64,
     /// Maximum quantity of an order.
     pub max_quantity: u64,
-    /// Reference price, inside the band: breaks ties between prices of an auction.
+    /// Reference price, inside the price band: breaks ties between prices of an auction.
     pub reference_price: i64,
 }
 

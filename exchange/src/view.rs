@@ -13,7 +13,7 @@ pub struct Level {
     pub price: i64,
     /// Sum of the displayed quantities; icebergs hide more.
     pub quantity: u64,
-    /// Number of orders.
+    /// Number of orders at the price level.
     pub orders: u32,
 }
 

@@ -49,7 +49,8 @@ impl MarketBoard {
         })
     }
 
-    /// Notes which tops of book a command may change. Called before the command is applied.
+    /// Records which tops of book a command may change, for the next write. Called before the
+    /// command is applied.
     #[inline]
     pub fn before_command(&mut self, command: &Command, exchange: &Exchange) {
         let affected = match *command {
@@ -78,7 +79,7 @@ impl MarketBoard {
         self.changed != ChangedInstruments::None
     }
 
-    /// Notes an instrument's last trade, for its next top of book.
+    /// Records an instrument's last trade, for its next top of book.
     #[inline]
     pub fn record_trade(&mut self, instrument: u16, price: i64, quantity: u64) {
         if let Some(touch) = self.touches.get_mut(usize::from(instrument)) {

@@ -134,7 +134,7 @@ pub enum CheckMemory {
 #[derive(Debug, Error)]
 #[error("{technique} in {memory:?} memory, {check}: {violation}")]
 pub struct ConformanceFailure {
-    /// The name of the check.
+    /// The name of the technique.
     pub technique: &'static str,
     /// The memory of the check.
     pub memory: CheckMemory,
