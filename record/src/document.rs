@@ -77,7 +77,7 @@ pub trait Document: Serialize + Sized {
     }
 }
 
-/// Reads a document from the file of its own in a folder.
+/// Reads a document from its file in a folder.
 ///
 /// # Errors
 /// No such file, or one that is damaged or of another version.

@@ -49,7 +49,7 @@ pub enum UnitError {
     /// The text is not a delay.
     #[error("{0:?} is not a delay: expected fixed:5ms or uniform:5ms..500ms")]
     Delay(String),
-    /// The delay is a range without its kind.
+    /// The delay is a range whose distribution, such as `uniform`, is missing.
     #[error("a range of delays has no kind: write uniform:{0}")]
     NoKind(String),
     /// The range ends before it begins.
