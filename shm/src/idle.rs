@@ -173,7 +173,7 @@ impl Idle for Park {
 pub enum IdleStrategy {
     /// Polls without a pause: see [`Spin`].
     Spin(Spin),
-    /// Yields the core: see [`Yield`].
+    /// Yields the core to other threads: see [`Yield`].
     Yield(Yield),
     /// Waits longer step by step: see [`Backoff`].
     Backoff(Backoff),

@@ -182,7 +182,7 @@ impl<T: BoardValue, W> ValueWriter<T, W> {
         Self { writer, value: PhantomData }
     }
 
-    /// Returns the writing end without its type, for [`Writer::wake`] or
+    /// Returns the untyped writing end, for [`Writer::wake`] or
     /// [`NamedWriter::leave`](super::NamedWriter::leave).
     pub fn into_untyped(self) -> W {
         self.writer
@@ -244,7 +244,7 @@ impl<T: BoardValue> ValueReader<T> {
         Ok(Self { reader, value: PhantomData })
     }
 
-    /// Returns the reading end without its type, for versions, waiting and logs.
+    /// Returns the untyped reading end, for versions, waiting and logs.
     pub const fn untyped(&self) -> &Reader {
         &self.reader
     }

@@ -114,7 +114,7 @@ pub enum HeaderError {
     /// The segment has another version of the segment formats.
     #[error("format version {0}, this build reads version {VERSION}: use the launcher that wrote it")]
     Version(u64),
-    /// The segment has another layout of the same version.
+    /// The segment has the expected format version and another layout than this program.
     #[error("layout hash {found:#018x}, this build has {expected:#018x}: use the launcher that wrote it")]
     Layout {
         /// The layout hash of this build.

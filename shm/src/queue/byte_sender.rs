@@ -142,7 +142,7 @@ impl ByteSender {
         self.ring.is_taken()
     }
 
-    /// Returns the index of this producer, as the receiver has it.
+    /// Returns the index of this sender's producer, by which the receiver identifies its messages.
     pub const fn index(&self) -> usize {
         self.index
     }
