@@ -37,7 +37,8 @@ pub const GENERATION: usize = HEADER_WORDS + 2;
 pub const LIVES: usize = HEADER_WORDS + 16;
 /// Offset (words) of one word for each gateway: its current incarnation and whether that is dead.
 pub const GATEWAY_LIVES: usize = LIVES + crate::wire::MAX_STRATEGIES;
-/// Offset (words) of a word a process: its id, above it the lower half of its start time; 0: none.
+/// Offset (words) of one word for each process: its process id, and in the upper 32 bits the lower
+/// half of its start time; 0: none.
 pub const PROCESSES: usize = GATEWAY_LIVES + crate::wire::MAX_VENUES;
 /// Maximum number of processes of a plan.
 pub const MAX_PROCESSES: usize = 512;
@@ -66,7 +67,7 @@ pub enum RunState {
     Setup = 0,
     /// The barrier is open.
     Go = 1,
-    /// No strategy sends any more; open orders are still collected.
+    /// The run is draining: no strategy sends orders any more, and open orders are still collected.
     Drain = 2,
     /// All threads end now.
     Stop = 3,

@@ -11,27 +11,27 @@ pub const OFF: u64 = u64::MAX;
 system::named_enum! {
     /// The unit of a limit's value.
     LimitUnit {
-        /// Orders.
+        /// The limit is a number of orders.
         Orders = "orders",
-        /// Quantity, in 1e-8 units.
+        /// The limit is a quantity, in 1e-8 units.
         Quantity = "1e-8 units",
-        /// Money: price times quantity, in cents.
+        /// The limit is an amount of money: price times quantity, in cents.
         Cents = "cents",
-        /// Hundredths of a percent.
+        /// The limit is a share in basis points: hundredths of a percent.
         BasisPoints = "basis points",
-        /// Ticks of the instrument.
+        /// The limit is a price difference in ticks (price steps) of the instrument.
         Ticks = "ticks",
-        /// Messages a second.
+        /// The limit is a rate: messages per second.
         PerSecond = "a second",
-        /// Messages.
+        /// The limit is a number of messages.
         Messages = "messages",
-        /// Executions.
+        /// The limit is a number of executions.
         Executions = "executions",
-        /// Nanoseconds.
+        /// The limit is a time in nanoseconds.
         Nanoseconds = "ns",
-        /// Rejections.
+        /// The limit is a number of rejections.
         Rejections = "rejections",
-        /// A switch: 1 is on.
+        /// The limit is a switch: 1 is on.
         Switch = "on",
     }
 }
@@ -39,13 +39,14 @@ system::named_enum! {
 /// What has a limit of its own, such as each strategy; [`Scope::All`] sets it for every member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitDomain {
-    /// Each strategy has its own.
+    /// Each strategy has a limit of its own.
     Strategy,
-    /// Each credential has its own: all its strategies together.
+    /// Each credential has a limit of its own, for all its strategies together.
     Credential,
-    /// Each instrument has its own.
+    /// Each instrument has a limit of its own.
     Instrument,
-    /// Each account (a strategy in an instrument); set for a strategy, an instrument, or all.
+    /// Each account (a strategy in an instrument) has a limit of its own, set for a strategy, an
+    /// instrument, or all.
     Account,
 }
 
@@ -79,11 +80,11 @@ pub struct RiskControlInfo {
     pub domain: LimitDomain,
     /// The unit of the limit.
     pub unit: LimitUnit,
-    /// The smallest valid value.
+    /// The smallest valid value of the limit.
     pub min: u64,
-    /// The largest valid value; [`OFF`] is valid too.
+    /// The largest valid value of the limit; [`OFF`] is valid too.
     pub max: u64,
-    /// The reason of a rejection; `None` if the control itself rejects no order.
+    /// The reason of the rejections by this control; `None` if it rejects no order itself.
     pub reason: Option<Reject>,
     /// The regulation that requires the risk control.
     pub regulation: &'static str,

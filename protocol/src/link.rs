@@ -17,7 +17,7 @@ pub const MAX_SLOTS: u32 = 1 << 20;
 pub struct LinkError {
     /// The name of the link.
     pub link: String,
-    /// The reason against the link.
+    /// The reason why the plan's link is incorrect.
     pub why: &'static str,
 }
 

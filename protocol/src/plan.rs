@@ -73,9 +73,9 @@ named_enum! {
     OnDeath {
         /// Ends the run.
         Stop = "stop",
-        /// Continues without it.
+        /// Continues the run without the strategy.
         Continue = "continue",
-        /// Restarts it in a new epoch; a quarantined one stays down.
+        /// Restarts the strategy in a new epoch; a quarantined one stays down.
         Restart = "restart",
     }
 }
@@ -151,17 +151,19 @@ pub struct Fault {
 /// A thread of a run: its core and its agents, in the order in which its duty cycle visits them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadPlan {
-    /// Unique in the run: the role's name, or `engine` for orchestrator and gateways together.
+    /// The thread's name, unique in the run: the role's name, or `engine` for orchestrator and
+    /// gateways together.
     pub name: String,
-    /// The roles of its agents, at least one.
+    /// The roles of the thread's agents, at least one.
     pub roles: Vec<Role>,
     /// The core to which the thread is pinned; `None`: the kernel chooses among the allowed ones.
     pub core: Option<u32>,
-    /// The idle strategy.
+    /// The idle strategy of the thread.
     pub idle: Idle,
-    /// Capacity of its stamp log, in records of 16 bytes.
+    /// Capacity of the thread's stamp log, in records of 16 bytes.
     pub log_records: u64,
-    /// Records kept for sleeps ([`crate::gaps`]); 0 if the thread never gives its core away.
+    /// Capacity in records for the thread's sleeps ([`crate::gaps`]); 0 if the thread never gives
+    /// its core away.
     #[serde(default)]
     pub sleep_records: u64,
 }
@@ -169,8 +171,8 @@ pub struct ThreadPlan {
 /// A process in the plan of a run, with its threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessPlan {
-    /// Unique in the run, as `ps` shows it: `strategy-3`, `group-0`, `engine`, or `all` with
-    /// threads only.
+    /// The process's name, unique in the run, as `ps` shows it: `strategy-3`, `group-0`, `engine`,
+    /// or `all` with threads only.
     pub name: String,
     /// Threads of the process, as indices into [`Plan::threads`].
     pub threads: Vec<u32>,
@@ -187,9 +189,10 @@ pub struct Plan {
     pub folder: String,
     /// The launcher's process id.
     pub launcher_pid: u32,
-    /// Its start time (`/proc/PID/stat`, field 22): no later process of that id has it.
+    /// The start time of the launcher's process (`/proc/PID/stat`, field 22): no later process with
+    /// its id has it.
     pub launcher_start: u64,
-    /// The source of ticks.
+    /// The source of ticks of the run's clock.
     pub clock: ClockSource,
     /// Nanoseconds per tick before the run, for schedules; the merge calibrates over the whole run.
     pub ns_per_tick: f64,
@@ -201,7 +204,7 @@ pub struct Plan {
     pub threading: Threading,
     /// How the engine's roles are distributed over processes.
     pub placement: Placement,
-    /// The points that are stamped.
+    /// The points of an order's path that are stamped.
     pub stamps: Stamps,
     /// The priority of every thread under `SCHED_FIFO`, 1 to 99; `None`: ordinary scheduling.
     #[serde(default)]
@@ -290,8 +293,8 @@ impl Plan {
     /// sandbox where strategies are; a process of roles with different levels has none.
     pub fn isolation_of(&self, process: &ProcessPlan) -> Isolation {
         let level = |role: Role| match role {
-            Role::Strategy(index) => self.isolation.of(index),
-            _ if role.is_measured() => self.isolation.of(StrategyIndex(0)),
+            Role::Strategy(index) => self.isolation.kind_of(index),
+            _ if role.is_measured() => self.isolation.kind_of(StrategyIndex(0)),
             Role::Gateway(_) | Role::Exchange(_) if self.isolation.has(Isolation::Sandbox) => {
                 Isolation::Sandbox
             }

@@ -162,17 +162,17 @@ pub enum PositionField {
     Net = 0,
     /// Paid minus received, over all fills: the lower 64 of 128 bits (two's complement).
     CostLow = 1,
-    /// The higher 64 bits of the previous figure.
+    /// The higher 64 of 128 bits of paid minus received, over all fills.
     CostHigh = 2,
     /// Realised profit, in price times quantity: the lower 64 of 128 bits (two's complement).
     RealisedLow = 3,
-    /// The higher 64 bits of the previous figure.
+    /// The higher 64 of 128 bits of the realised profit.
     RealisedHigh = 4,
-    /// Number of fills.
+    /// Number of fills of the account.
     Fills = 5,
-    /// Open quantity of its buy orders.
+    /// Open quantity of the account's buy orders, in 1e-8 units.
     OpenBuy = 6,
-    /// Open quantity of its sell orders.
+    /// Open quantity of the account's sell orders, in 1e-8 units.
     OpenSell = 7,
 }
 

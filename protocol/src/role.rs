@@ -114,9 +114,9 @@ impl core::fmt::Display for Role {
 /// Stamp points, counters, sandbox and restartability of a kind of role.
 #[derive(Debug)]
 pub struct RoleInfo {
-    /// `true` if there may be several, whose names have an index.
+    /// `true` if a run may have several roles of this kind, whose names have an index.
     pub is_numbered: bool,
-    /// The points that only this kind stamps.
+    /// The stamp points that only roles of this kind stamp.
     pub points: &'static [Point],
     /// Maximum number of stamp records of one order with one report.
     pub records_per_order: u64,
@@ -124,10 +124,11 @@ pub struct RoleInfo {
     pub records_per_report: u64,
     /// `true` if the run can continue after the role's death, and the role can be restarted.
     pub is_restartable: bool,
-    /// The sandbox profile of its process, if sandboxed; `None` for the engine, which is trusted.
+    /// The sandbox profile of the role's process, if sandboxed; `None` for the engine, which is
+    /// trusted.
     #[cfg(not(loom))]
     pub sandbox: Option<&'static SandboxProfile>,
-    /// The labels of its counters.
+    /// The labels of the counters that a role of this kind has.
     pub counters: &'static [CounterLabel],
 }
 

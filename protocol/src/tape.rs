@@ -43,7 +43,7 @@ pub fn tape_segment(venue: VenueIndex) -> String {
 pub struct TapedTrade {
     /// The time of the trade, in ticks.
     pub ticks: u64,
-    /// The index of the instrument.
+    /// The index of the traded instrument.
     pub instrument: u16,
     /// The resting order's id; bit 63 is set for one of the opening book.
     pub maker: u64,
@@ -62,7 +62,7 @@ pub struct TapedLevel {
     pub price: i64,
     /// The quantity shown, in 1e-8 units.
     pub quantity: u64,
-    /// Number of orders.
+    /// Number of orders at the price level.
     pub orders: u64,
 }
 

@@ -125,9 +125,9 @@ pub enum SegmentPurpose {
     Positions(StrategyIndex),
     /// Status block and stamp log of the thread with this index in [`Plan::threads`].
     Thread(usize),
-    /// The doorbell of that thread.
+    /// The doorbell of the thread with this index in [`Plan::threads`].
     Bell(usize),
-    /// The word through which the first of these threads wakes the second one.
+    /// The word through which the first of two threads wakes the second one.
     Wake(usize, usize),
     /// The engine's reports about strategies and gateways that died.
     Repairs,
@@ -159,7 +159,7 @@ pub enum SegmentRights {
 /// A segment of a run: specification, purpose and rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSegment {
-    /// Name, place, size and kind.
+    /// Name, place, size and kind of the segment.
     pub spec: SegmentSpec,
     /// The purpose of the segment.
     pub purpose: SegmentPurpose,
@@ -237,7 +237,7 @@ impl RunSegment {
         let (Some(Role::Strategy(strategy)), None) = (writers.next(), writers.next()) else { return None };
         let process = &plan.processes[plan.process_of(Role::Strategy(strategy))?];
         let is_apart = !plan.strategies_of(process).is_empty();
-        (is_apart || plan.isolation.of(strategy) == Isolation::Keys).then_some(strategy)
+        (is_apart || plan.isolation.kind_of(strategy) == Isolation::Keys).then_some(strategy)
     }
 
     /// Returns `true` if a role that is not trusted can write the segment, such as a strategy.
@@ -323,7 +323,7 @@ fn results(plan: &Plan, index: usize) -> Option<RunSegment> {
 }
 
 /// Describes the run's control segment, of `words` words, which every process maps for reading.
-pub fn control(words: usize) -> RunSegment {
+pub fn control_segment(words: usize) -> RunSegment {
     RunSegment {
         spec: memory(CONTROL, CONTROL_KIND, words),
         purpose: SegmentPurpose::Control,
@@ -335,7 +335,7 @@ pub fn control(words: usize) -> RunSegment {
 /// Returns a process's access to each segment; it cannot map segments that are not listed.
 pub fn rights<'a>(plan: &Plan, process: &'a ProcessPlan) -> impl Iterator<Item = (String, Access)> + use<'a> {
     let roles: Vec<Role> = plan.roles_of(process).collect();
-    let all = segments(plan).into_iter().chain([control(0)]);
+    let all = segments(plan).into_iter().chain([control_segment(0)]);
     all.filter_map(move |segment| {
         segment.access(roles.iter().copied()).map(|access| (segment.spec.name, access))
     })

@@ -84,7 +84,7 @@ pub enum Workload {
 pub struct Trading {
     /// Number of strategies, 1 to [`MAX_STRATEGIES`](crate::wire::MAX_STRATEGIES).
     pub strategies: u16,
-    /// How many of them, the last ones, are spare: retired from the start, until an operator adds
+    /// Number of spare strategies, the last ones: retired from the start, until an operator adds
     /// them.
     #[serde(default)]
     pub spare_strategies: u16,
@@ -92,7 +92,7 @@ pub struct Trading {
     pub venues: u16,
     /// Kinds of strategies, round-robin: [`Trading::ON_SCHEDULE`], registered or with a command.
     pub strategy_kinds: Vec<String>,
-    /// Kinds of venues, likewise: [`Trading::DELAY_VENUE`], [`Trading::BOOK`], registered ones.
+    /// Kinds of venues, round-robin: [`Trading::DELAY_VENUE`], [`Trading::BOOK`], registered ones.
     pub venue_kinds: Vec<String>,
     /// Number of credentials, at least 1, assigned to strategies round-robin. Each venue has a
     /// gateway for each of them.
@@ -152,11 +152,11 @@ pub struct Trading {
     /// `true` if strategies may leave core dumps.
     #[serde(default)]
     pub core_dumps: bool,
-    /// Whether processes of strategies may be influenced by what others made the CPU predict.
+    /// Whether processes of strategies use indirect branch speculation (Spectre v2) as by default.
     #[serde(default)]
     pub speculation: Speculation,
-    /// Time in nanoseconds for which only the strategies of one place of the isolation are offered
-    /// orders, before those of another; 0: all at all times.
+    /// Time in nanoseconds for which only strategies at one position of the isolation list are
+    /// offered orders, before those at another; 0: all at all times.
     #[serde(default)]
     pub crossover_ns: u64,
 }

@@ -41,7 +41,7 @@ named_enum! {
         Flood = "flood",
         /// Publishes a heartbeat of the far future, and spins for ever.
         Forge = "forge",
-        /// Publishes that it is done, and spins for ever.
+        /// Publishes that its thread is done, and spins for ever.
         Feign = "feign",
         /// Claims a slot of the submit ring, never writes it, and continues its duty cycles.
         #[serde(rename = "hold")]
@@ -54,25 +54,27 @@ named_enum! {
         Lose = "lose",
         /// Starts processes, up to a bound; exits with [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Forkbomb = "forkbomb",
-        /// Opens files, up to a bound, and exits with one of these codes.
+        /// Opens files, up to a bound, and exits with [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Descriptors = "descriptors",
-        /// Fills the disk, up to a bound, and exits with one of these codes.
+        /// Fills the disk, up to a bound, and exits with [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Disk = "disk",
-        /// Allocates memory in child processes, up to a bound, and exits with one of these codes.
+        /// Allocates memory in child processes, up to a bound, and exits with
+        /// [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Children = "children",
         /// Reads another strategy's submit ring, log and heap: panics with
-        /// [`FaultKind::READ_MAPPED`] where it is a thread of the engine, else exits with one of
-        /// these codes or `EXIT_OPENED`.
+        /// [`FaultKind::READ_MAPPED`] where it is a thread of the engine, else exits with
+        /// [`FaultKind::EXIT_GOT`], `EXIT_REFUSED` or `EXIT_OPENED`.
         ReadOthers = "read-others",
-        /// Reads another process's memory, and exits with one of these codes.
+        /// Reads another process's memory, and exits with [`FaultKind::EXIT_GOT`] or
+        /// `EXIT_REFUSED`.
         Peek = "peek",
-        /// Opens network connections, and exits with one of these codes.
+        /// Opens network connections, and exits with [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Network = "network",
-        /// Punches holes into its own segments, which others map, and exits with one of these
-        /// codes.
+        /// Punches holes into its own segments, which others map, and exits with
+        /// [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Punch = "punch",
         /// Moves the threads that wait on memory that it maps to a word of its own, and exits with
-        /// one of these codes.
+        /// [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Requeue = "requeue",
         /// Does nothing: what disturbing strategies are compared with.
         Calm = "calm",
@@ -126,7 +128,8 @@ impl FaultKind {
     /// The end of a thread that read another strategy's memory, in its panic.
     pub const READ_MAPPED: &'static str = "read another strategy's memory";
 
-    /// Returns `true` if it takes resources of the machine; the exit code shows how far it got.
+    /// Returns `true` if the fault takes resources of the machine; the exit code shows how far it
+    /// got.
     pub const fn is_resource_fault(self) -> bool {
         matches!(
             self,

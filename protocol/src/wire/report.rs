@@ -93,7 +93,7 @@ struct ReportWords {
 
 const _: () = assert!(size_of::<ReportWords>() == size_of::<Message>());
 
-/// Neither an order nor a report: keeps the counts of two rings equal.
+/// A message that is neither an order nor a report, which keeps the counts of two rings equal.
 pub const PLACEHOLDER: Message = [u64::MAX; super::MESSAGE_WORDS];
 
 impl Report {

@@ -115,8 +115,8 @@ pub struct OrderTerms {
     pub time_in_force: TimeInForce,
     /// `true` if the order is refused rather than taking liquidity.
     pub post_only: bool,
-    /// The self-trade prevention.
+    /// The self-trade prevention of the order.
     pub self_trade: SelfTrade,
-    /// The optional parameter.
+    /// The optional parameter of the order, such as its stop price.
     pub condition: OrderCondition,
 }

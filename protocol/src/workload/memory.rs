@@ -41,7 +41,8 @@ impl MemorySettings {
     /// Size of a cache line of the walked heap, in bytes.
     pub const LINE_BYTES: u64 = 64;
 
-    /// Returns `true` if nothing is asked for. Such settings are not saved.
+    /// Returns `true` if all settings but the seed have their defaults. Such settings are not
+    /// saved.
     pub fn is_none(&self) -> bool {
         Self { seed: 0, ..*self } == Self::NONE
     }
