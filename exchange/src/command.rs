@@ -4,10 +4,10 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Side {
-    /// A bid.
+    /// The order buys: a bid.
     #[default]
     Buy,
-    /// An offer.
+    /// The order sells: an offer.
     Sell,
 }
 
@@ -51,7 +51,7 @@ impl OrderType {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum TimeInForce {
-    /// Rests until it is filled or cancelled.
+    /// The order rests until it is filled or cancelled.
     #[default]
     GoodTillCancel,
     /// Fills at once as far as possible; the remainder is cancelled.
@@ -67,7 +67,7 @@ pub enum TimeInForce {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum SelfTrade {
-    /// The orders trade.
+    /// The two orders trade with each other.
     #[default]
     Allow,
     /// The aggressor's remainder is cancelled.

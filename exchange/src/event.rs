@@ -47,9 +47,9 @@ pub enum RejectReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CancelReason {
-    /// Cancelled by its owner.
+    /// The owner of the order cancelled it.
     Requested,
-    /// Cancelled by a mass cancel of its owner.
+    /// A mass cancel of the owner cancelled the order.
     MassCancel,
     /// The remainder of an immediate-or-cancel order was cancelled.
     Immediate,

@@ -84,7 +84,7 @@ pub struct SegmentHeader {
     pub index: u64,
     /// Length of the file in bytes.
     pub bytes: u64,
-    /// A record known to be durable, with all before it; 0 for none.
+    /// Sequence of a record that is known to be durable, as are all before it; 0 for none.
     pub watermark: u64,
 }
 

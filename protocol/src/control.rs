@@ -63,13 +63,13 @@ pub const KIND: SegmentKind = SegmentKind::new(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u64)]
 pub enum RunState {
-    /// Processes attach and wait.
+    /// The processes of the run attach their segments and wait at the start barrier.
     Setup = 0,
-    /// The barrier is open.
+    /// The start barrier is open: all threads run.
     Go = 1,
     /// The run is draining: no strategy sends orders any more, and open orders are still collected.
     Drain = 2,
-    /// All threads end now.
+    /// All threads of the run end now.
     Stop = 3,
 }
 

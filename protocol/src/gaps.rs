@@ -26,7 +26,7 @@ pub const MIN_NS: [u64; LEVELS] = [3_000, 24_000, 192_000, 1_536_000];
 /// Number and total length of the gaps that a full log did not keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DroppedGaps {
-    /// Number of gaps.
+    /// Number of gaps that were not kept.
     pub count: u64,
     /// Total length of the gaps, in ticks.
     pub ticks: u64,

@@ -13,10 +13,11 @@ use thiserror::Error;
 named_enum! {
     /// The isolation between a strategy and the engine.
     Isolation {
-        /// None: the strategy is a thread of the engine's process, with the same rings.
+        /// No isolation: the strategy is a thread of the engine's process, with the rings that
+        /// processes have.
         Thread = "thread",
-        /// Protection keys: the strategy is a thread of the engine's process that may write no
-        /// memory but its own.
+        /// Protection keys: the strategy is a thread of the engine's process that may write its own
+        /// memory only.
         Keys = "keys",
         /// An address space: the strategy is a process of its own.
         Process = "process",
@@ -284,7 +285,7 @@ impl IsolationLevels {
         self.as_slice().iter().copied().collect::<BTreeSet<_>>().into_iter()
     }
 
-    /// Returns the same levels, `steps` strategies later: strategy 0 gets the level of strategy
+    /// Returns the levels rotated by `steps` strategies: strategy 0 gets the level of strategy
     /// `steps`.
     #[must_use]
     pub fn rotated(mut self, steps: usize) -> Self {

@@ -6,7 +6,7 @@ pub const MAX_COUNTERS: usize = 15;
 /// The name and the unit of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterLabel {
-    /// The name; counters of several roles with the same meaning have the same name.
+    /// The counter's name; counters of several roles with one meaning share one name.
     pub name: &'static str,
     /// The unit of the counter's values, as it is printed.
     pub unit: &'static str,
@@ -54,9 +54,9 @@ pub const TICKS: &str = "ticks";
 pub const TICKS_MISSED: &str = "ticks-missed";
 
 counters! {
-    /// The counters of a strategy's session, since its incarnation began.
+    /// The counters of a strategy's session, since the strategy's incarnation began.
     StrategyCounter {
-        /// Orders sent.
+        /// Orders that the strategy sent.
         Sent = "sent", "orders";
         /// Reports received, without rejections and cancellations.
         Returned = "returned", "reports";
@@ -140,7 +140,7 @@ counters! {
         VenueErrors = "venue-errors", "messages";
         /// Orders that were closed because the venue did not answer in time.
         Stuck = "stuck", "orders";
-        /// Orders that the venue refused, or that found its session down.
+        /// Orders that the venue refused, or that found the venue's session down.
         Refused = "refused", "orders";
         /// Number of times the session went down.
         Disconnects = "disconnects", "sessions";
@@ -204,9 +204,9 @@ counters! {
         Checksum = "checksum", "sum";
         /// Events with a wrong checksum or an unknown producer.
         Damaged = "damaged", "events";
-        /// Events after a later one of the same producer.
+        /// Events that arrived after a later event of their producer.
         Disordered = "disordered", "events";
-        /// Skipped event numbers.
+        /// Numbers of events that were skipped and never arrived.
         Missing = "missing", "events";
     }
 }

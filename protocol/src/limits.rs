@@ -62,7 +62,8 @@ impl LimitDomain {
         }
     }
 
-    /// Returns what a risk limit of this domain can be set for, such as "all or a strategy".
+    /// Returns the scopes for which a risk limit of this domain can be set, as text: "all or a
+    /// strategy".
     pub const fn scopes(self) -> &'static str {
         match self {
             LimitDomain::Strategy => "all or a strategy",
@@ -76,9 +77,9 @@ impl LimitDomain {
 /// Domain, unit and valid range of a risk control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RiskControlInfo {
-    /// The domain of the limit.
+    /// The domain of the limit: each strategy, credential, instrument or account.
     pub domain: LimitDomain,
-    /// The unit of the limit.
+    /// The unit of the limit's value.
     pub unit: LimitUnit,
     /// The smallest valid value of the limit.
     pub min: u64,
@@ -186,9 +187,9 @@ impl RiskControl {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitSetting {
-    /// The scope of the setting.
+    /// The orders that the limit applies to.
     pub scope: Scope,
-    /// The risk control.
+    /// The risk control whose limit is set.
     pub control: RiskControl,
     /// The limit, in the unit of the control; [`OFF`]: no limit.
     pub value: u64,
@@ -205,7 +206,7 @@ pub enum LimitError {
         /// The scope for which the limit was requested.
         scope: Scope,
     },
-    /// The value is out of its range.
+    /// The value of the limit is outside the control's valid range.
     #[error("{control} cannot be {value}: from {} to {} ({}), or off", control.info().min, control.info().max, control.info().unit.name())]
     Value {
         /// The risk control that was named.

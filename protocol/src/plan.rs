@@ -32,7 +32,7 @@ pub use techniques::Technique;
 named_enum! {
     /// How the engine's agents are distributed over threads.
     Threading {
-        /// A thread for each role, each on a core of its own.
+        /// Each role of the engine has a thread, on a core of its own.
         Dedicated = "dedicated",
         /// Orchestrator and gateways are one composite agent on one thread.
         Shared = "shared",
@@ -52,7 +52,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// The idle strategy of a thread: what it does after a duty cycle without work.
+    /// The idle strategy of a thread: how the thread waits after a duty cycle without work.
     Idle {
         /// Polls again at once, every eighth time with the CPU's pause hint.
         Spin = "spin",
@@ -71,7 +71,7 @@ pub use version::PlanVersion;
 named_enum! {
     /// The launcher's reaction when a strategy's process dies, hangs or is quarantined.
     OnDeath {
-        /// Ends the run.
+        /// Ends the run when the strategy dies, hangs or is quarantined.
         Stop = "stop",
         /// Continues the run without the strategy.
         Continue = "continue",
@@ -84,19 +84,19 @@ named_enum! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultTarget {
-    /// The strategy with this index.
+    /// The fault hits the strategy with this index.
     Strategy(StrategyIndex),
-    /// A strategy drawn with the run's seed, again for each fault.
+    /// The fault hits a strategy that is drawn with the run's seed, again for each fault.
     Any,
-    /// The process of the engine.
+    /// The fault hits the process of the engine.
     Engine,
     /// The fault hits the launcher.
     Launcher,
-    /// The venue with this index.
+    /// The fault hits the venue with this index.
     Venue(VenueIndex),
-    /// The process of the exchange that is the venue with this index.
+    /// The fault hits the process of the exchange that is the venue with this index.
     Exchange(VenueIndex),
-    /// The process of the gateway with this index.
+    /// The fault hits the process of the gateway with this index.
     Gateway(GatewayIndex),
 }
 
@@ -118,7 +118,7 @@ impl fmt::Display for FaultTarget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultTime {
-    /// A time after the start.
+    /// The fault hits at a time after the start.
     At {
         /// Nanoseconds after the start.
         ns: u64,
@@ -183,7 +183,8 @@ pub struct ProcessPlan {
 pub struct Plan {
     /// The version of the plan's format.
     pub version: PlanVersion,
-    /// The run's id, which names its segments and directory: `[0-9a-z-]`, at most 64 characters.
+    /// The run's id, from which the names of the run's segments and directory are made:
+    /// `[0-9a-z-]`, at most 64 characters.
     pub run: String,
     /// The absolute path of the run's directory, where logs are saved even without a launcher.
     pub folder: String,
@@ -219,7 +220,7 @@ pub struct Plan {
     pub liveness_ns: u64,
     /// The injected faults, in the order of the command line.
     pub faults: Vec<Fault>,
-    /// The workload and its own settings.
+    /// The purpose of the run: trading or a benchmark, with its settings.
     pub workload: Workload,
     /// The links between the roles.
     pub links: Vec<LinkPlan>,

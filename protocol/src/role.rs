@@ -21,7 +21,7 @@ named_enum! {
         Orchestrator = "orchestrator",
         /// Trades with a venue, for one credential.
         Gateway = "gateway",
-        /// Matches orders: the venue's side of its gateways.
+        /// Matches orders: the venue's side of the sessions with gateways.
         Exchange = "exchange",
         /// Pushes events into the queues of a queue benchmark.
         Producer = "producer",
@@ -91,7 +91,8 @@ impl Role {
         matches!(self, Role::Producer(_) | Role::Consumer(_) | Role::Writer | Role::Reader(_))
     }
 
-    /// Returns `true` if the role produces what the other roles of a benchmark take.
+    /// Returns `true` if the role is a producer or a writer of a benchmark, not a consumer or a
+    /// reader.
     pub const fn is_source(self) -> bool {
         matches!(self, Role::Producer(_) | Role::Writer)
     }

@@ -266,7 +266,7 @@ pub fn read(segment: &ReadOnlyWords) -> ThreadStatus {
 pub struct LivenessSample {
     /// The code of the [`ThreadState`]; any value is possible.
     pub state: u64,
-    /// The thread id.
+    /// The thread's id in the kernel.
     pub tid: u64,
     /// Time of the thread's last heartbeat, in ticks.
     pub heartbeat_ticks: u64,

@@ -227,7 +227,7 @@ impl ProtocolViolation {
 pub struct BlockedClaim {
     /// The number of the slot, modulo 2^54.
     pub slot: u64,
-    /// The running strategy that announces the slot in its own memory, if there is one.
+    /// The first running strategy whose own memory announces the slot, if there is one.
     pub announcer: Option<StrategyIndex>,
     /// Time at which the engine first saw the slot blocked, in ticks.
     pub since_ticks: u64,

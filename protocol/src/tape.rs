@@ -49,16 +49,16 @@ pub struct TapedTrade {
     pub maker: u64,
     /// The incoming order's id.
     pub taker: u64,
-    /// The price, in cents.
+    /// The price in cents.
     pub price: i64,
-    /// The quantity, in 1e-8 units.
+    /// The traded quantity, in 1e-8 units.
     pub quantity: u64,
 }
 
 /// A price level of an exchange's final book.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TapedLevel {
-    /// The price, in cents.
+    /// The price in cents.
     pub price: i64,
     /// The quantity shown, in 1e-8 units.
     pub quantity: u64,

@@ -115,7 +115,7 @@ pub fn thread_segment(name: &str) -> String {
 /// The purpose of a shared-memory segment, such as a ring, a schedule or a stamp log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPurpose {
-    /// Plan and state of the run.
+    /// The control segment: plan and state of the run.
     Control,
     /// A part of the link with this index in [`Plan::links`].
     Link(usize),
@@ -137,7 +137,8 @@ pub enum SegmentPurpose {
     Market(VenueIndex),
     /// The sequence of a recording's orders.
     ReplaySequence,
-    /// Commands of operators and the engine's answers; they have names at every isolation level.
+    /// Commands of operators, or the engine's answers to them; such segments have names at every
+    /// isolation level.
     Commands,
     /// The board of a board benchmark.
     Board,
@@ -163,7 +164,8 @@ pub struct RunSegment {
     pub spec: SegmentSpec,
     /// The purpose of the segment.
     pub purpose: SegmentPurpose,
-    /// The role after whose death the segment is reset; `None`: it is kept for the whole run.
+    /// The role after whose death the segment is reset; `None` if the segment is kept for the whole
+    /// run.
     pub reset_with_role: Option<Role>,
     /// The rights of the roles; the launcher has all, and the reaper reads logs.
     pub rights: SegmentRights,

@@ -22,17 +22,18 @@ use system::named_enum;
 named_enum! {
     /// The thread and process in which an exchange runs.
     ExchangePlacement {
-        /// On the thread of its venue's gateway.
+        /// The exchange runs on the thread of its venue's gateway.
         Gateway = "gateway",
-        /// On a thread of its own, in the process of its venue's gateway.
+        /// The exchange runs on a thread of its own, in the process of its venue's gateway.
         Thread = "thread",
-        /// In a process of its own.
+        /// The exchange runs in a process of its own.
         Process = "process",
     }
 }
 
 named_enum! {
-    /// The journaling of exchanges and engine (write-ahead log), and the failures that it survives.
+    /// The journaling of exchanges and engine (write-ahead log), by the failures that a journal
+    /// survives.
     #[derive(Default)]
     Journaling {
         /// None: the state of an exchange that dies is lost.
@@ -50,9 +51,10 @@ named_enum! {
 named_enum! {
     /// The sequence in which an exchange executes orders.
     OrderSequence {
-        /// In the order of arrival.
+        /// Orders are executed in the order of their arrival.
         Arrival = "arrival",
-        /// In the sequence of a recording: see [`ReplayStep`](crate::topology::ReplayStep).
+        /// Orders are executed in the sequence of a recording: see
+        /// [`ReplayStep`](crate::topology::ReplayStep).
         Recorded = "recorded",
     }
 }
@@ -117,7 +119,7 @@ pub struct Trading {
     pub capacity: u32,
     /// Maximum number of open orders of a strategy; the engine reserves space for their reports.
     pub max_open: u32,
-    /// Maximum number of orders that a gateway holds before it stops reading its inbox.
+    /// Maximum number of orders that a gateway holds, at which the gateway stops reading its inbox.
     pub max_held: u32,
     /// Time (ns) after which a gateway closes an unanswered order; 0: longest delay + 1 s.
     #[serde(default)]
@@ -135,7 +137,8 @@ pub struct Trading {
     pub tells_release: bool,
     /// The longest venue delay in the schedule, in nanoseconds.
     pub max_delay_ns: u64,
-    /// The orchestrator's extra work per order in nanoseconds; its counter has the measured value.
+    /// The orchestrator's extra work per order in nanoseconds; the counter `work` has the measured
+    /// value.
     pub work_ns: u64,
     /// The instruments; orders refer to them by index. Empty: one instrument with any price.
     #[serde(default)]

@@ -52,7 +52,8 @@ pub enum BenchmarkRequest {
         /// A kernel that lacks some feature is accepted.
         weaker_sandbox: bool,
     },
-    /// Make a run. The due times of its writes follow, if it has any ([`write_time_count`]).
+    /// Make a run of the benchmark. The due times of its writes follow, if it has any
+    /// ([`write_time_count`]).
     Run(Box<RunRequest>),
 }
 
@@ -71,9 +72,9 @@ pub struct RunRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BenchmarkReply {
-    /// Containers can be started.
+    /// Containers can be started on this machine.
     HasContainers,
-    /// The run was made. The words of its memory follow.
+    /// The requested run was made. The words of its memory follow.
     Run(Box<RunReply>),
     /// The request was not fulfilled.
     Failed(BenchmarkFailure),
@@ -102,7 +103,7 @@ pub struct RunReply {
 /// The clock of the runs that one process made.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunClock {
-    /// Source of the ticks.
+    /// Source of the clock's ticks.
     pub source: ClockSource,
     /// Cost of one read of the clock, in nanoseconds.
     pub read_ns: f64,
@@ -127,7 +128,7 @@ pub enum FailureKind {
     Usage,
     /// A termination signal came before anything was measured.
     Interrupted,
-    /// Anything else: exit code 1.
+    /// Any other failure: exit code 1.
     Other,
 }
 

@@ -14,8 +14,8 @@
 use crate::numbers::{count, duration};
 use serde::{Deserialize, Serialize};
 
-/// The CPU time of a thread while it was silent or did not exit, with the kernel's counters of its
-/// cgroup and of the machine over the same time. Absent counters: the kernel does not have them.
+/// The CPU time of a thread that was silent or did not exit, with the counters of its cgroup and of
+/// the machine over that time. Absent counters: the kernel does not have them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuShortage {
     /// Length of the time over which the thread was observed, in nanoseconds.

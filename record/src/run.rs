@@ -477,7 +477,7 @@ pub enum RunOutcome {
     Interrupted,
     /// A process died, hung during startup or reported an error.
     Failed {
-        /// Name of the ended process in the plan.
+        /// Name of the failed process in the plan.
         process: String,
         /// Process id.
         pid: u32,

@@ -29,7 +29,7 @@ pub enum UnitError {
     /// The time has no unit.
     #[error("{0:?} has no unit: write ns, us, ms, s, m or h behind it, for example {example}ms", example = example(.0))]
     NoUnit(String),
-    /// The text is not a time.
+    /// The text is not a time with a unit.
     #[error("{0:?} is not a time: expected a number and ns, us, ms, s, m or h, for example 5ms or 1.5s")]
     Time(String),
     /// The time is negative.

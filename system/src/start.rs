@@ -14,8 +14,8 @@ use std::process::Command;
 pub struct StartConditions {
     /// The `cgroup.procs` files of the cgroups that the process enters, open for writing.
     pub groups: Vec<File>,
-    /// Resource limits, soft and hard; one that the parent may not set is lowered to its hard
-    /// limit.
+    /// Resource limits of the process, soft and hard; one that the parent may not set is lowered to
+    /// the parent's hard limit.
     pub limits: Vec<(Resource, u64)>,
     /// User and group ids that the process takes, without any further group; `None`: those of its
     /// parent. Only root can ask for it.

@@ -29,7 +29,8 @@ enum ChangedInstruments {
 }
 
 impl MarketBoard {
-    /// Creates a venue's publisher; the first write publishes what differs from the board.
+    /// Creates a venue's publisher, whose first write publishes the tops of book that differ from
+    /// the board's.
     pub fn new(venue: u16, writer: Writer) -> Self {
         assert_eq!(writer.shape().words(), TOP_OF_BOOK_WORDS, "a board of touches");
         let touches = vec![TopOfBook::default(); writer.shape().cells()];

@@ -26,11 +26,11 @@ pub struct Trade {
     pub instrument: u16,
     /// The resting order's id; [`crate::RESTING`] is set for one of the opening book.
     pub maker: u64,
-    /// The incoming order's id.
+    /// Id of the incoming order.
     pub taker: u64,
-    /// Price in cents.
+    /// Price of the trade in cents.
     pub price: i64,
-    /// Quantity in 1e-8 units.
+    /// Traded quantity in 1e-8 units.
     pub quantity: u64,
 }
 

@@ -8,11 +8,11 @@ use system::named_enum;
 named_enum! {
     /// How readers wait for a newer version.
     ReaderWaiting {
-        /// Spins.
+        /// The reader spins.
         Spin = "spin",
-        /// Yields the core.
+        /// The reader yields the core to other threads.
         Yield = "yield",
-        /// Sleeps until the writer wakes it, for a millisecond at most.
+        /// The reader sleeps until the writer wakes it, for a millisecond at most.
         Park = "park",
     }
 }
@@ -20,7 +20,7 @@ named_enum! {
 /// The settings of one run of a board benchmark: a writer and its readers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardWork {
-    /// Number of readers.
+    /// Number of readers of the board.
     pub readers: u16,
     /// How the readers wait for a newer version.
     pub waiting: ReaderWaiting,

@@ -37,7 +37,7 @@ impl ResourceLimit {
 pub struct StrategyUser {
     /// Name or number of the user, as the setting gave it.
     pub name: String,
-    /// User id.
+    /// Numeric user id.
     pub user: u32,
     /// Group id; the process has no further groups.
     pub group: u32,

@@ -7,10 +7,12 @@ named_enum! {
     /// default.
     #[derive(Default, Hash, PartialOrd, Ord)]
     Speculation {
-        /// The kernel's default: other processes on the same core may steer their predictions.
+        /// The kernel's default: other processes on the same core may steer the branch predictions
+        /// of strategies.
         #[default]
         Open = "open",
-        /// The kernel issues barriers at each switch to and from them (IBPB, STIBP).
+        /// The kernel issues barriers at each switch to and from strategies' processes (IBPB,
+        /// STIBP).
         Closed = "closed",
     }
 }

@@ -28,8 +28,8 @@ pub struct WriteRights {
     pub name: String,
 }
 
-/// A thread that is ready to close its rights: its stack carries its key, and its signals have a
-/// stack of their own.
+/// A thread that is ready to close its rights: its stack carries its protection key, and its
+/// signals have a separate stack.
 pub struct PreparedThread {
     state: Box<ThreadState>,
     rights: Rights,
