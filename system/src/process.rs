@@ -347,8 +347,9 @@ pub fn has_thread(pid: u32, tid: u64) -> bool {
     std::path::Path::new(&format!("/proc/{pid}/task/{tid}")).try_exists().unwrap_or(true)
 }
 
-/// Returns a contained thread's id in the caller's PID namespace; `tid` is its id in its own. `pid`
-/// is its process in the caller's namespace. `None` if the thread does not exist.
+/// Returns a contained thread's id in the caller's PID namespace, given the id in the thread's own
+/// namespace (`tid`). `pid` is its process in the caller's namespace. `None` if the thread does not
+/// exist.
 pub fn host_thread_id(pid: u32, tid: u64) -> Option<u64> {
     let tasks = format!("/proc/{pid}/task");
     if std::path::Path::new(&format!("{tasks}/{tid}")).exists() {

@@ -39,7 +39,7 @@ pub struct SwitchPair {
     pub process_ns: f64,
 }
 
-/// The error that the switch cannot be measured.
+/// The reason why switches between address spaces cannot be measured.
 #[derive(Debug, Error)]
 pub enum SwitchError {
     /// The measuring thread may not run on the requested core.

@@ -22,7 +22,7 @@ const MAX_WAIT: Duration = Duration::from_secs(2);
 /// The word that ends the measurement.
 const END: u64 = u32::MAX as u64;
 
-/// The error that wake-ups cannot be measured.
+/// The reason why wake-ups of an idle core cannot be measured.
 #[derive(Debug, Error)]
 pub enum WakeError {
     /// A measuring thread may not run on its core.

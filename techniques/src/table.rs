@@ -14,7 +14,7 @@ use std::any::TypeId;
 use std::sync::{PoisonError, RwLock};
 use thiserror::Error;
 
-/// Code that is called with the type of each technique.
+/// A generic callback, which is called once with the type of each technique.
 pub trait TechniqueVisitor {
     /// Handles one technique, given its type.
     fn visit<L: Link>(&mut self);

@@ -8,7 +8,7 @@ use std::io;
 pub struct Key(u32);
 
 impl Key {
-    /// The key of all memory that was given no other.
+    /// The protection key of all memory that was given no other key.
     pub const DEFAULT: Self = Self(0);
 
     /// Allocates a key for this process. The calling thread may then read and write memory of the

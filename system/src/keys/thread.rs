@@ -15,7 +15,8 @@ const SIGNAL_STACK_BYTES: usize = 64 << 10;
 /// The size of the pages below a stack that catch its overflow, in bytes, at least.
 const GUARD_BYTES: usize = 4096;
 
-/// What a thread may write: the keys of its memory, its heap, and its name in messages.
+/// The memory that a thread may write: the keys of its segments, its heap, and its name in
+/// messages.
 #[derive(Clone, Debug)]
 pub struct WriteRights {
     /// The protection key of the thread's stack, its heap and its own segments.
