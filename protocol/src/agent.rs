@@ -127,7 +127,8 @@ pub struct DutyCycle {
 }
 
 impl DutyCycle {
-    /// Publishes the agent's counters, which after a restart do not start at zero, and its state.
+    /// Begins an agent's duty cycles: publishes the agent's counters, which after a restart do not
+    /// start at zero, and its state.
     pub fn begin<C: Clock>(
         agent: &mut (impl Agent<C> + ?Sized),
         cycle: &mut Cycle<C>,

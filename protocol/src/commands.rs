@@ -165,7 +165,7 @@ pub struct CommandEntry {
     pub ticks: u64,
     /// The process id of the operator.
     pub pid: u32,
-    /// The command; `None` if the words are not a valid one.
+    /// The operator's command; `None` if its words are not a valid command.
     pub command: Option<Command>,
 }
 

@@ -263,7 +263,7 @@ pub struct TopOfBookWritten {
     pub venue: u16,
     /// The instrument's index.
     pub instrument: u16,
-    /// The version of the cell, from 1; capped at 2^32 − 1.
+    /// The version of the top of book, from 1; capped at 2^32 − 1.
     pub version: u64,
     /// Time at which the top of book was written, in ticks.
     pub ticks: u64,

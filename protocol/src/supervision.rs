@@ -96,7 +96,8 @@ impl ProofOfDeath {
         control.pid(process).is_none().then_some(ProofOfDeath(()))
     }
 
-    /// Drops a simulated process's agent, so that it cannot run any more.
+    /// Returns a proof of death for a simulated process, by dropping its agent, which then cannot
+    /// run any more.
     pub fn from_simulated<C: Clock>(agent: Box<dyn Agent<C>>) -> ProofOfDeath {
         drop(agent);
         ProofOfDeath(())

@@ -33,7 +33,7 @@ pub struct MachineCheck {
 impl MachineCheck {
     /// Returns `true` if the cause that the check found may pass within a minute: the quota, the
     /// load, and other runs.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         PASSING.contains(&self.name.as_str())
     }
 

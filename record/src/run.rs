@@ -401,7 +401,8 @@ pub struct OpenOrders {
     pub samples: u64,
     /// Integral of the number of open orders over time, in orders × ticks.
     pub order_ticks: f64,
-    /// Sum of (h·d)²/2 over the intervals: the variance of the integral.
+    /// Upper bound of the integral's variance: the sum of (h·d)²/2 over the intervals between
+    /// samples.
     pub variance: f64,
 }
 
