@@ -71,7 +71,7 @@ pub use version::PlanVersion;
 named_enum! {
     /// The launcher's reaction when a strategy's process dies, hangs or is quarantined.
     OnDeath {
-        /// Ends the run when the strategy dies, hangs or is quarantined.
+        /// Ends the whole run.
         Stop = "stop",
         /// Continues the run without the strategy.
         Continue = "continue",
