@@ -39,7 +39,7 @@ pub enum BookFileError {
         /// Number of values expected.
         expected: usize,
     },
-    /// A value is invalid.
+    /// A value in a line of the file is invalid.
     #[error("line {line}: {column} is {value:?}; it must be {expected}")]
     Value {
         /// Line number, from 1.

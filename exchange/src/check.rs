@@ -54,19 +54,19 @@ pub enum Inconsistency {
         /// Id of the order.
         id: u64,
     },
-    /// The index does not find an order.
+    /// The index of order ids does not find an order.
     #[error("order {id} is not in the index")]
     Index {
         /// Id of the order.
         id: u64,
     },
-    /// Levels are out of order, or the cached best price is not the best.
+    /// Price levels are out of order, or the cached best price is not the best.
     #[error("price {price}: the levels are out of order, or the best price is wrong")]
     Levels {
         /// Price of the level.
         price: i64,
     },
-    /// The number of nodes, levels or entries differs from the recorded number.
+    /// The number of nodes, price levels or index entries differs from the recorded number.
     #[error("{counted} {what} counted, {recorded} recorded")]
     Leak {
         /// Description of what was counted.

@@ -4,10 +4,10 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Side {
-    /// A bid.
+    /// The order buys: a bid.
     #[default]
     Buy,
-    /// An offer.
+    /// The order sells: an offer.
     Sell,
 }
 
@@ -51,7 +51,7 @@ impl OrderType {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum TimeInForce {
-    /// Rests until it is filled or cancelled.
+    /// The order rests until it is filled or cancelled.
     #[default]
     GoodTillCancel,
     /// Fills at once as far as possible; the remainder is cancelled.
@@ -67,7 +67,7 @@ pub enum TimeInForce {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum SelfTrade {
-    /// The orders trade.
+    /// The two orders trade with each other.
     #[default]
     Allow,
     /// The aggressor's remainder is cancelled.
@@ -88,15 +88,15 @@ pub struct NewOrder {
     pub id: u64,
     /// Index of the instrument.
     pub instrument: u16,
-    /// Owner, for self-trade prevention and mass cancel.
+    /// Owner of the order, for self-trade prevention and mass cancel.
     pub owner: u32,
     /// Side of the book.
     pub side: Side,
-    /// Order type.
+    /// Type of the order, such as limit.
     pub order_type: OrderType,
-    /// Time in force.
+    /// Time for which the order remains in force.
     pub time_in_force: TimeInForce,
-    /// The order is rejected rather than take liquidity.
+    /// Whether the order is rejected rather than takes liquidity.
     pub post_only: bool,
     /// Self-trade prevention, applied when this order is the aggressor.
     pub self_trade: SelfTrade,
@@ -104,7 +104,7 @@ pub struct NewOrder {
     pub price: i64,
     /// Stop price, above 0; ignored unless the order is a stop or stop-limit order.
     pub stop_price: i64,
-    /// Quantity, above 0.
+    /// Quantity of the order, above 0.
     pub quantity: u64,
     /// Maximum displayed quantity of an iceberg order; 0 displays everything.
     pub display: u64,

@@ -25,13 +25,14 @@ pub enum RejectReason {
     /// Price times quantity does not fit 64 bits.
     #[error("price times quantity does not fit 64 bits")]
     NotionalOverflow,
-    /// Attributes contradict each other; the documentation of `Command` has the table.
+    /// Attributes of the command contradict each other; the documentation of `Command` has the
+    /// table.
     #[error("attributes contradict each other")]
     BadCombination,
     /// A post-only order would have taken liquidity.
     #[error("post-only order would trade")]
     WouldTrade,
-    /// The capacity for orders or price levels is exhausted.
+    /// The capacity of the exchange for orders or price levels is exhausted.
     #[error("the book is full")]
     Full,
     /// The command is not valid in the instrument's trading phase.
@@ -46,11 +47,11 @@ pub enum RejectReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CancelReason {
-    /// Cancelled by its owner.
+    /// The owner of the order cancelled it.
     Requested,
-    /// Cancelled by a mass cancel of its owner.
+    /// A mass cancel of the owner cancelled the order.
     MassCancel,
-    /// The remainder of an immediate-or-cancel order.
+    /// The remainder of an immediate-or-cancel order was cancelled.
     Immediate,
     /// A fill-or-kill order could not be filled in full.
     FillOrKill,
@@ -58,7 +59,7 @@ pub enum CancelReason {
     Minimum,
     /// A market order found no counterparty.
     NoLiquidity,
-    /// Self-trade prevention.
+    /// Self-trade prevention cancelled the order.
     SelfTrade,
 }
 

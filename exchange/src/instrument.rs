@@ -6,17 +6,17 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Instrument {
-    /// Tick size: prices are multiples of it, counted from 0; from 1 to 2^62.
+    /// Tick size, from 1 to 2^62: prices are multiples of the tick size, counted from 0.
     pub tick: i64,
-    /// Lot size: quantities are multiples of it; above 0.
+    /// Lot size, above 0: quantities are multiples of the lot size.
     pub lot: u64,
-    /// Lowest price of the band, above 0.
+    /// Lowest price of the price band, above 0.
     pub price_low: i64,
-    /// Highest price of the band, at most 2^62.
+    /// Highest price of the price band, at most 2^62.
     pub price_high: i64,
     /// Maximum quantity of an order.
     pub max_quantity: u64,
-    /// Reference price, inside the band: breaks ties between prices of an auction.
+    /// Reference price, inside the price band: breaks ties between prices of an auction.
     pub reference_price: i64,
 }
 

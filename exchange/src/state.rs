@@ -60,7 +60,7 @@ pub enum StateError {
     /// The state has more orders than the exchange has capacity for.
     #[error("no capacity left for order {0}")]
     Full(u64),
-    /// An order is invalid in its part of the book.
+    /// An order with this id is invalid in its part of the book.
     #[error("order {0} is invalid in its part of the book")]
     Order(u64),
     /// The orders violate an invariant together.

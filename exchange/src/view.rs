@@ -9,11 +9,11 @@ use crate::exchange::Exchange;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Level {
-    /// Price of the level.
+    /// Price of the price level.
     pub price: i64,
     /// Sum of the displayed quantities; icebergs hide more.
     pub quantity: u64,
-    /// Number of orders.
+    /// Number of orders at the price level.
     pub orders: u32,
 }
 

@@ -80,7 +80,7 @@ fn settings(record: &Experiment) -> Result<Vec<Setting>> {
     let mut found: Vec<Setting> = Vec::new();
     for setting in all.iter().filter(|setting| technique(setting) == wanted) {
         let own = Settings::from_texts(&texts(setting))?;
-        let levels = own.isolation.unwrap_or(IsolationLevels::all(Isolation::Process));
+        let levels = own.isolation.unwrap_or(IsolationLevels::uniform(Isolation::Process));
         let count = levels.as_slice().len() as u64;
         for (level, again) in levels.places().filter(|(_, again)| *again < 2) {
             let strategies = own.strategies.map(|Count(all)| Count((all / count).max(1)));

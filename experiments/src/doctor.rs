@@ -36,7 +36,7 @@ pub(crate) fn unfit_here() -> Vec<String> {
     findings_here()
         .checks
         .iter()
-        .filter(|check| check.is_passing())
+        .filter(|check| check.is_temporary())
         .filter_map(MachineCheck::reason)
         .collect()
 }

@@ -8,7 +8,7 @@ use protocol::plan::{Fault, FaultKind};
 use record::document::Document;
 use record::logfile::LogFault;
 use record::run::{RunOutcome, RunRecord};
-use record::screen::complain;
+use record::screen::print_warning;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -170,7 +170,7 @@ fn pass_on(stderr: impl Read) -> String {
             (Some(error), None) => *error = format!("{error}\n{line}"),
             (Some(error), Some(next)) => *error = format!("{error}\n{next}"),
             (none, Some(first)) => *none = Some(first.to_owned()),
-            (None, None) => complain(&line),
+            (None, None) => print_warning(&line),
         }
     }
     error.unwrap_or_default()

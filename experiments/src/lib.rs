@@ -44,7 +44,7 @@ mod survey;
 mod sweep;
 
 use ::record::document::Document;
-use ::record::screen::{self, complain};
+use ::record::screen::{self, print_warning};
 use analysis::experiment::{Experiment, Figures, Kind, RowKind};
 use anyhow::{Context, Result, anyhow};
 use busy::Load;
@@ -73,7 +73,7 @@ pub fn main() -> ExitCode {
     // Without it a file-size limit ends this process in the middle of a write, without mentioning
     // limits.
     if let Err(error) = signals::survive_file_limit() {
-        complain(&format!("error: cannot handle SIGXFSZ: {error}"));
+        print_warning(&format!("error: cannot handle SIGXFSZ: {error}"));
         return ExitCode::FAILURE;
     }
     // Without it a truncated segment kills this process.
@@ -138,7 +138,7 @@ fn measure_experiment(record: &mut Experiment, folder: &Path, json: bool) -> Res
     let _signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let load = Load::sample(record.machine.cores_online);
     let warnings = forecast::warnings(record).into_iter().chain(load.and_then(|load| load.warning(record)));
-    warnings.for_each(|warning| complain(&format!("warning: {warning}")));
+    warnings.for_each(|warning| print_warning(&format!("warning: {warning}")));
     let say = |line: &str| {
         // Measure even if the line cannot be printed.
         let _ = if json { Ok(()) } else { writeln!(::record::screen::stdout(), "{line}") };
@@ -154,7 +154,7 @@ fn measure_experiment(record: &mut Experiment, folder: &Path, json: bool) -> Res
         ended = measure(record)?;
     }
     if let Some(why) = record.notes.last().filter(|_| ended == MeasureEnd::GivenUp) {
-        complain(&format!("{}: {why}", record.kind));
+        print_warning(&format!("{}: {why}", record.kind));
     }
     contain::add_cost(record);
     match ended {

@@ -1,7 +1,7 @@
 //! Prints and saves the report of an experiment.
 
 use super::measure::MeasureEnd;
-use ::record::screen::complain;
+use ::record::screen::print_warning;
 use analysis::experiment::{Answer, Experiment, ExperimentRuns, RunEntry, rows_csv};
 use anyhow::Result;
 use planner::command_line::{report_unfired, worse};
@@ -108,11 +108,11 @@ pub fn publish(
 pub fn exit_code(ended: MeasureEnd, interrupted: &str, failures: &[String], made: usize) -> ExitCode {
     match (ended, failures) {
         (MeasureEnd::Interrupted, _) => {
-            complain(&format!("interrupted: {interrupted}"));
+            print_warning(&format!("interrupted: {interrupted}"));
             planner::host::signals::exit_code()
         }
         (MeasureEnd::Complete | MeasureEnd::GivenUp, [first, ..]) => {
-            complain(&format!("error: {} of {made} runs failed, the first: {first}", failures.len()));
+            print_warning(&format!("error: {} of {made} runs failed, the first: {first}", failures.len()));
             ExitCode::FAILURE
         }
         (MeasureEnd::Complete | MeasureEnd::GivenUp, []) => ExitCode::SUCCESS,

@@ -33,7 +33,8 @@ pub enum CodecError {
     },
 }
 
-/// Encodes a state as four bytes of version, little endian, followed by its value.
+/// Encodes a state for a snapshot: four bytes of version, little endian, followed by the state's
+/// value.
 ///
 /// # Errors
 /// [`CodecError::Encode`].
@@ -43,7 +44,7 @@ pub fn encode<T: Serialize>(version: u32, state: &T) -> Result<Vec<u8>, CodecErr
     Ok(bytes)
 }
 
-/// Decodes a state from bytes of which it must use all.
+/// Decodes a state from the bytes of a snapshot, of which it must use all.
 ///
 /// # Errors
 /// [`CodecError::Version`], which is checked first; [`CodecError::Decode`].

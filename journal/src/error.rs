@@ -34,7 +34,7 @@ pub enum JournalError {
         /// Maximum length.
         max: usize,
     },
-    /// A record or header is invalid.
+    /// A record or a header of the journal is invalid.
     #[error("{}: byte {offset}: {what}: record {sequence} and later ones cannot be read", path.display())]
     Bad {
         /// Path of the segment.
@@ -83,7 +83,7 @@ pub enum JournalError {
         /// First record of the log.
         first: u64,
     },
-    /// The options are invalid, or a thread cannot run.
+    /// The options of the writer are invalid, or one of the writer's threads cannot run.
     #[error("{0}")]
     Options(String),
     /// The journal has failed, which is final. Records up to the watermark are durable. Later ones
@@ -108,7 +108,7 @@ pub enum RecoveryError {
     /// The journal cannot be read.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// A record was written with another configuration.
+    /// A record of the journal was written with another configuration of the state machine.
     #[error("journal record {0} was not written by a process with this configuration")]
     Foreign(u64),
     /// The state cannot be encoded.
@@ -120,7 +120,7 @@ pub enum RecoveryError {
     /// A snapshot holds a state of another configuration.
     #[error("the snapshot after record {0} was not written by a process with this configuration: {1}")]
     State(u64, Box<dyn StdError + Send + Sync>),
-    /// The journal has fewer outputs than were observed: records were lost.
+    /// The journal has fewer outputs than were observed, so records were lost.
     #[error("journal is incomplete: it accounts for {journal} {what} {index}, but {observed} were observed")]
     Incomplete {
         /// `orders of strategy`, `reports of gateway`, …

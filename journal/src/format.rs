@@ -84,7 +84,7 @@ pub struct SegmentHeader {
     pub index: u64,
     /// Length of the file in bytes.
     pub bytes: u64,
-    /// A record known to be durable, with all before it; 0 for none.
+    /// Sequence of a record that is known to be durable, as are all before it; 0 for none.
     pub watermark: u64,
 }
 
@@ -154,7 +154,7 @@ pub const fn record_size(length: usize) -> usize {
     RECORD_HEADER + length.next_multiple_of(8)
 }
 
-/// Returns the first word of a record: its length and its check.
+/// Returns the first word of a record, which holds the record's length and its check (CRC).
 #[inline(always)]
 pub fn first_word(seed: u32, length: u32, sequence: u64, payload: &[u8]) -> u64 {
     let segment_and_sequence = (sequence ^ u64::from(seed) << 32).wrapping_mul(SPREAD[0]);
@@ -166,15 +166,15 @@ pub fn first_word(seed: u32, length: u32, sequence: u64, payload: &[u8]) -> u64 
 /// The result of reading one position of a segment: a record, its end, or damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanResult {
-    /// The expected record, with the length of its payload.
+    /// The expected record was found, with the length of its payload in bytes.
     Record(usize),
-    /// The end mark: the log continues in the next segment.
+    /// The end mark of the segment was found: the log continues in the next segment.
     SegmentEnd,
-    /// No record was written here.
+    /// No record was written at the position.
     Empty,
-    /// More input is needed: this number of bytes from the position on.
+    /// More bytes are needed: this number from the position on.
     NeedsMore(usize),
-    /// Not a valid record, or not the expected one; with a description.
+    /// The bytes are not a valid record, or not the expected one; with a description.
     Invalid(&'static str),
 }
 

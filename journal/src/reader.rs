@@ -14,18 +14,18 @@ const PEEK: usize = 1 << 12;
 /// A record of the log: its sequence and its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Sequence in the log, from 1.
+    /// Sequence number of the record in the log, from 1.
     pub sequence: u64,
-    /// Payload as appended.
+    /// Payload of the record, as it was appended.
     pub payload: &'a [u8],
 }
 
 /// A record of the log with its own copy of the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedRecord {
-    /// Sequence in the log, from 1.
+    /// Sequence number of the record in the log, from 1.
     pub sequence: u64,
-    /// Payload as appended.
+    /// Payload of the record, as it was appended.
     pub payload: Vec<u8>,
 }
 

@@ -29,22 +29,23 @@ pub enum Recovered<'a> {
 /// The state of a log's end as recovery found it: last record, durable end, damage.
 #[derive(Clone, Debug, Default)]
 pub struct LogEnd {
-    /// Last record; 0 for none.
+    /// Sequence of the last valid record; 0 for none.
     pub last: u64,
-    /// Last record of the snapshot used; 0 for none.
+    /// Sequence of the last record that the restored snapshot includes; 0 without a snapshot.
     pub snapshot: u64,
-    /// Number of records after the snapshot.
+    /// Number of valid records after the snapshot.
     pub records: u64,
-    /// Invalid snapshots, each with the reason.
+    /// Paths of the invalid snapshots, each with the reason.
     pub bad_snapshots: Vec<(PathBuf, &'static str)>,
-    /// Why the log ends there, unless no further record was written.
+    /// The reason why the log ends at its last record, unless no further record was written.
     pub stopped: Option<String>,
-    /// Last record known to be durable, from the headers of the segments.
+    /// Sequence of the last record known to be durable, from the headers of the segments.
     pub watermark: u64,
-    /// Why a segment after the last record must have been removed or damaged, if one was.
+    /// The reason why a segment after the last record must have been removed or damaged, if one
+    /// was.
     pub lost: Option<String>,
-    /// First record of a later segment, if records before it are missing. A power failure may cause
-    /// that, but not among synced records: see [`LogEnd::watermark`].
+    /// Sequence of the first record of a later segment, if records before it are missing. A power
+    /// failure may cause that, but not among synced records: see [`LogEnd::watermark`].
     pub gap: Option<u64>,
     /// Id of the log; `None` in an empty directory.
     pub(crate) log: Option<u64>,

@@ -26,34 +26,34 @@ const MAX_FIRST_INDEX: u64 = u64::MAX / 2;
 /// The failures that a record survives once it is appended; see the [crate's table](crate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// No write to disk: records stay in memory.
+    /// A record survives nothing: records stay in memory.
     None,
-    /// The death of the process.
+    /// A record survives the death of the process.
     Process,
-    /// The death of the process, and a power failure once the watermark has reached the record. A
-    /// thread syncs once `records` records wait or one has waited `within`.
+    /// A record survives the death of the process, and a power failure once the watermark has
+    /// reached the record. A thread syncs once `records` records wait or one has waited `within`.
     GroupCommit {
         /// Number of waiting records that triggers a sync.
         records: u64,
         /// Maximum wait before a sync.
         within: Duration,
     },
-    /// A power failure: each append syncs.
+    /// A record survives a power failure: each append syncs.
     EveryRecord,
 }
 
 /// The options of a writer: durability, segments and snapshots.
 #[derive(Clone)]
 pub struct Options {
-    /// The events that an appended record survives.
+    /// The failures that an appended record survives.
     pub durability: Durability,
-    /// Bytes of a segment: a multiple of 8, from 4,096 to 2^31.
+    /// Size of a segment in bytes: a multiple of 8, from 4,096 to 2^31.
     pub segment_bytes: u64,
     /// Number of records after which a snapshot is due ([`Writer::is_snapshot_due`]); 0 for never.
     pub snapshot_every: u64,
     /// Number of snapshots kept, from 1. The log is kept from the oldest of them on.
     pub keep_snapshots: usize,
-    /// Called before each system call that changes the disk.
+    /// Hook that is called before each system call that changes the disk.
     pub disk: Arc<dyn Disk>,
     /// The directory's lock, if another process has taken it for this writer and its successors
     /// ([`crate::lock_directory`]): the writer neither takes nor releases it. `None`: it does both.

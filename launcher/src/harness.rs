@@ -2,7 +2,7 @@
 
 use crate::cli::Cli;
 use crate::commands;
-use crate::runtime::progress::complain;
+use crate::runtime::progress::print_warning;
 use core::marker::PhantomData;
 use gateway::{Venue, VenueContext};
 use planner::config::components::{NameError, StrategyKind, VenueKind, register};
@@ -189,7 +189,7 @@ impl<T: Links, P: Parts> Harness<T, P> {
     /// not valid, 2 usage (also a part whose name is taken or invalid), 130 interrupted.
     pub fn main(self) -> ExitCode {
         let refuses = |why: String| {
-            complain(&format!("error: {why}"));
+            print_warning(&format!("error: {why}"));
             ExitCode::from(2)
         };
         // First of all: an allocation that fails does not end a process in order, nor mention
@@ -211,7 +211,7 @@ impl<T: Links, P: Parts> Harness<T, P> {
         // Without it the signal ends the process in the middle of a write, without mentioning
         // limits.
         if let Err(error) = signals::survive_file_limit() {
-            complain(&format!("error: cannot handle SIGXFSZ: {error}"));
+            print_warning(&format!("error: cannot handle SIGXFSZ: {error}"));
             return ExitCode::FAILURE;
         }
         match self.install() {

@@ -8,7 +8,7 @@ use planner::config::value::named;
 use protocol::plan::Technique;
 use record::fitness::Fitness;
 use record::numbers::{count, counted};
-use record::screen::{complain, program};
+use record::screen::{print_warning, program};
 use record::units::Count;
 use simulation::broken::Defect;
 use simulation::scenario::{is_simulated, technique_of};
@@ -176,9 +176,9 @@ fn failure(trial: &Trial, flags: &SimulateFlags) -> serde_json::Value {
 
 /// Prints a failed run to stderr.
 fn print_failure(trial: &Trial, flags: &SimulateFlags) {
-    complain(&format!("error: seed {} ({}, {}):", trial.seed, trial.technique, trial.kind.name()));
-    trial.broken.iter().for_each(|promise| complain(&format!("  {promise}")));
-    complain(&format!("  replay: {}", replay_command(trial, flags)));
+    print_warning(&format!("error: seed {} ({}, {}):", trial.seed, trial.technique, trial.kind.name()));
+    trial.broken.iter().for_each(|promise| print_warning(&format!("  {promise}")));
+    print_warning(&format!("  replay: {}", replay_command(trial, flags)));
 }
 
 /// Replays one run and describes it.

@@ -264,7 +264,7 @@ fn check_spares(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
              Use --on-death continue or restart"
         ));
     }
-    match spares.into_iter().find(|spare| plan.isolation.of(*spare).is_thread()) {
+    match spares.into_iter().find(|spare| plan.isolation.kind_of(*spare).is_thread()) {
         Some(spare) => usage(format!(
             "--spare-strategies {count} with --isolation {}: {} would be a thread of the engine's process, and none is \
              added to a running process.\nUse --isolation process, sandbox or container",
@@ -316,7 +316,7 @@ fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
             continue;
         }
         let refuse = |why: String| usage(format!("--strategy {name}: {why}"));
-        match plan.isolation.of(index) {
+        match plan.isolation.kind_of(index) {
             level @ (Isolation::Thread | Isolation::Keys) => {
                 return refuse(format!(
                     "a program is a process, and with --isolation {level} all roles are threads of one.\n\
@@ -338,7 +338,7 @@ fn check_programs(settings: &Settings, plan: &Plan) -> Result<(), UsageError> {
                 "a program is a process, and with --isolation {} strategy-{index} shares one with others.\n\
                  Use --isolation {}",
                 plan.isolation,
-                plan.isolation.of(index)
+                plan.isolation.kind_of(index)
             ));
         }
         if !Technique::built_in().contains(&plan.technique) {

@@ -297,12 +297,12 @@ pub(super) fn notes(plan: &Plan, resolved: &Resolved) -> Vec<String> {
         }
     }
     let is_of_thread = |target| match target {
-        FaultTarget::Strategy(index) => plan.isolation.of(index).is_thread(),
+        FaultTarget::Strategy(index) => plan.isolation.kind_of(index).is_thread(),
         _ => is_of_strategy(target),
     };
     // A thread with a protection key ends alone by whatever it does itself.
     let has_key = |target| match target {
-        FaultTarget::Strategy(index) => plan.isolation.of(index) == Isolation::Keys,
+        FaultTarget::Strategy(index) => plan.isolation.kind_of(index) == Isolation::Keys,
         _ => !plan.isolation.has(Isolation::Thread),
     };
     let ends_the_process = |fault: &Fault| {

@@ -23,7 +23,7 @@ pub(super) fn of_strategies(settings: &Settings) -> Vec<StrategyResources> {
     };
     let levels = settings.isolation();
     // A value for all strategies is for those that have a process of their own.
-    let own = |strategy| match levels.of(strategy) {
+    let own = |strategy| match levels.kind_of(strategy) {
         level if level.is_thread() => StrategyResources::NONE,
         _ => of(strategy),
     };
@@ -85,7 +85,7 @@ fn check_groups(plan: &Plan) -> Result<(), UsageError> {
                 plan.isolation,
                 described(*first),
                 described(*other),
-                plan.isolation.of(*first),
+                plan.isolation.kind_of(*first),
             )));
         }
     }
@@ -116,7 +116,7 @@ fn check_setting<S: StrategySetting>(setting: &Option<ByStrategy<S>>, plan: &Pla
                 strategies - 1
             )));
         }
-        if plan.isolation.of(strategy).is_thread() {
+        if plan.isolation.kind_of(strategy).is_thread() {
             return Err(UsageError(format!(
                 "--{name} strategy-{strategy}: it is a thread of the engine's process, which has no limit and no user of its own.\n\
                  Give it another level with --isolation, or leave it out of --{name}"

@@ -301,7 +301,7 @@ fn notes_of(plan: &Plan, resolved: &Resolved, machine: &Machine) -> Vec<String> 
     notes.extend(keys_note(plan));
     notes.extend(note_on_groups(plan));
     let is_closed = plan.trading().speculation == Speculation::Closed;
-    if is_closed || plan.isolation.has_closed() {
+    if is_closed || plan.isolation.has_closed_speculation() {
         let whose = if is_closed { "strategies' processes" } else { "the processes of closed levels" };
         let rest = if is_closed && plan.isolation.has_threads() {
             "; those of strategies that are threads are not closed"

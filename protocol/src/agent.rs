@@ -16,7 +16,7 @@ use system::usage::{ThreadUsage, thread_cpu_ns};
 
 /// The context of an agent's duty cycle: its thread's clock and stamp log.
 pub struct Cycle<C> {
-    /// The run's clock.
+    /// The clock of the run.
     pub clock: C,
     /// The time at which this cycle began, in ticks (unordered: for deadlines, not for stamps).
     pub now: u64,
@@ -127,7 +127,8 @@ pub struct DutyCycle {
 }
 
 impl DutyCycle {
-    /// Publishes the agent's counters, which after a restart do not start at zero, and its state.
+    /// Begins an agent's duty cycles: publishes the agent's counters, which after a restart do not
+    /// start at zero, and its state.
     pub fn begin<C: Clock>(
         agent: &mut (impl Agent<C> + ?Sized),
         cycle: &mut Cycle<C>,
@@ -400,8 +401,8 @@ pub fn run<C: Clock, I: Idle>(
     running.end(agent, cycle, status);
 }
 
-/// Runs a measured loop instead of duty cycles on the calling thread, and stores what the thread
-/// has used. The loop gets the counters of the thread's only role.
+/// Runs a measured loop instead of duty cycles on the calling thread, and stores the resource usage
+/// of the thread. The loop gets the counters of the thread's only role.
 pub fn run_measured(clock: &impl Clock, status: &StatusWriter, measured: impl FnOnce(AgentSlot<'_>)) {
     let (usage, cpu_ns) = (ThreadUsage::current_thread(), thread_cpu_ns());
     DutyCycle::begin_at(clock.now(), status);

@@ -43,7 +43,7 @@ pub const BOARD_HISTOGRAMS: usize = 3;
 pub const BOARD_SLICES: usize = 60;
 /// Number of measures, the first ones, with a histogram for each part of the time.
 pub const BOARD_SLICED: usize = 2;
-/// Number of result words of a board's writer or reader:
+/// Number of words in the results of a board's writer or reader:
 ///
 /// ```text
 /// │ 3 histograms, fine │ 60 of the first measure, coarse │ 60 of the second measure, coarse │
@@ -162,7 +162,7 @@ impl Plan {
         };
         Plan {
             technique,
-            isolation: IsolationLevels::all(isolation),
+            isolation: IsolationLevels::uniform(isolation),
             on_death,
             liveness_ns: NO_LIVENESS_NS,
             links,

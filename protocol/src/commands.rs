@@ -66,9 +66,10 @@ pub const ANSWERS_KIND: SegmentKind = SegmentKind::new(
 /// What happens to the open orders of a strategy that an operator ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OpenOrders {
-    /// They stay at their venues until the last of them is filled, cancelled or rejected.
+    /// The open orders stay at their venues until the last of them is filled, cancelled or
+    /// rejected.
     Drain,
-    /// They are cancelled at their venues.
+    /// The open orders are cancelled at their venues.
     Cancel,
 }
 
@@ -164,7 +165,7 @@ pub struct CommandEntry {
     pub ticks: u64,
     /// The process id of the operator.
     pub pid: u32,
-    /// The command; `None` if the words are not a valid one.
+    /// The operator's command; `None` if its words are not a valid command.
     pub command: Option<Command>,
 }
 
@@ -217,7 +218,8 @@ pub fn text_of(commands: &ReadOnlyWords, number: u32) -> String {
     String::from_utf8(bytes).unwrap_or_default()
 }
 
-/// The operators' end. A caller that appends must hold the lock on the segment's file.
+/// The operators' end of the command channel, which appends commands for the engine. A caller that
+/// appends must hold the lock on the segment's file.
 pub struct CommandWriter(AtomicWords);
 
 impl CommandWriter {
@@ -263,15 +265,15 @@ impl CommandWriter {
 named_enum! {
     /// The progress of a command.
     CommandStatus {
-        /// The engine has not seen it.
+        /// The engine has not seen the command.
         Given = "given",
-        /// The engine has applied it; open orders are still being cancelled.
+        /// The engine has applied the command; open orders are still being cancelled.
         Seen = "seen",
-        /// It is complete: the cancel of a kill's last open order is confirmed.
+        /// The command is complete: the cancel of a kill's last open order is confirmed.
         Done = "done",
         /// The strategy, credential, venue or instrument does not exist in the run.
         NoSuchScope = "no such scope",
-        /// The limit does not exist, or has no such scope.
+        /// The limit does not exist, or cannot be set for the scope.
         NoSuchLimit = "no such limit",
         /// The words were not a valid command.
         Unknown = "unknown command",

@@ -37,7 +37,8 @@ pub const GENERATION: usize = HEADER_WORDS + 2;
 pub const LIVES: usize = HEADER_WORDS + 16;
 /// Offset (words) of one word for each gateway: its current incarnation and whether that is dead.
 pub const GATEWAY_LIVES: usize = LIVES + crate::wire::MAX_STRATEGIES;
-/// Offset (words) of a word a process: its id, above it the lower half of its start time; 0: none.
+/// Offset (words) of one word for each process: its process id, and in the upper 32 bits the lower
+/// half of its start time; 0: none.
 pub const PROCESSES: usize = GATEWAY_LIVES + crate::wire::MAX_VENUES;
 /// Maximum number of processes of a plan.
 pub const MAX_PROCESSES: usize = 512;
@@ -62,13 +63,13 @@ pub const KIND: SegmentKind = SegmentKind::new(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u64)]
 pub enum RunState {
-    /// Processes attach and wait.
+    /// The processes of the run attach their segments and wait at the start barrier.
     Setup = 0,
-    /// The barrier is open.
+    /// The start barrier is open: all threads run.
     Go = 1,
-    /// No strategy sends any more; open orders are still collected.
+    /// The run is draining: no strategy sends orders any more, and open orders are still collected.
     Drain = 2,
-    /// All threads end now.
+    /// All threads of the run end now.
     Stop = 3,
 }
 

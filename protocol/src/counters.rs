@@ -87,7 +87,8 @@ impl AgentSlot<'_> {
         self.0[1 + counter.index()].store(value, Ordering::Relaxed);
     }
 
-    /// Adds to a counter, wrapping. A successor of a crashed thread continues its count.
+    /// Adds to the value of a counter, wrapping around on overflow. A successor of a crashed thread
+    /// continues its count.
     #[inline(always)]
     pub fn add(&self, counter: impl Counter, more: u64) {
         // Relaxed: this thread is the only writer.

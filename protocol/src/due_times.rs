@@ -6,7 +6,8 @@ use shm::memory::ReadOnlyWords;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
-/// When orders are due by the schedules, one by strategy, which do not change during a run.
+/// The due times of all orders, read from the schedule segments of the strategies, in their order,
+/// which do not change during a run.
 #[derive(Clone, Copy)]
 pub struct DueTimes<'a>(pub &'a [ReadOnlyWords]);
 

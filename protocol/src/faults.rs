@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use shm::ring::Step;
 
-/// The steps of a push at which a fault can abandon it. The slot is claimed, the message not
+/// The steps of a push at which a fault can abandon the push. The slot is claimed, the message not
 /// visible yet.
 pub const HOLD_STEPS: [Step; 3] = [Step::Claimed, Step::HalfWritten, Step::Written];
 

@@ -20,20 +20,20 @@ use crate::stamps::Point;
 /// Whether a stage of an order's path occurs once per order or once per report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageScope {
-    /// Once for each order.
+    /// The stage occurs once for each order.
     Order,
-    /// Once for each report of an order.
+    /// The stage occurs once for each report of an order.
     Report,
 }
 
 /// The process or hand-off in which the time of a stage is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageLocation {
-    /// A hand-off between two threads.
+    /// The time is spent in a hand-off between two threads.
     HandOff,
-    /// Within one thread of the engine.
+    /// The time is spent within one thread of the engine.
     Engine,
-    /// Time at the venue, which is not part of the engine's time.
+    /// The time is spent at the venue and is not part of the engine's time.
     Venue,
 }
 

@@ -26,9 +26,9 @@ pub const MIN_NS: [u64; LEVELS] = [3_000, 24_000, 192_000, 1_536_000];
 /// Number and total length of the gaps that a full log did not keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DroppedGaps {
-    /// Number of gaps.
+    /// Number of gaps that were not kept.
     pub count: u64,
-    /// Their total length, in ticks.
+    /// Total length of the gaps, in ticks.
     pub ticks: u64,
 }
 
@@ -130,7 +130,7 @@ impl GapQuota {
 pub struct Gap {
     /// The end of the gap, in ticks.
     pub ended: u64,
-    /// The length in ticks, at most [`Gap::MAX_TICKS`].
+    /// The length of the gap in ticks, at most [`Gap::MAX_TICKS`].
     pub ticks: u64,
     /// The kernel events of the thread since the last kept gap; none for a sleep.
     pub events: KernelEvents,

@@ -12,9 +12,10 @@ pub const MAX_VALUE: u64 = 1 << 62;
 system::named_enum! {
     /// What an instrument's reference price is, for collars, market orders and exposure.
     ReferenceKind {
-        /// The price of the last trade reported to the engine; before it, the given price.
+        /// The price of the last trade reported to the engine; before the first trade, the
+        /// instrument's given price.
         LastTrade = "last-trade",
-        /// Always the given price.
+        /// Always the instrument's given price.
         Given = "given",
     }
 }
@@ -23,15 +24,15 @@ system::named_enum! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Instrument {
-    /// The name shown to people.
+    /// The instrument's name for people.
     pub name: String,
-    /// Tick size: prices are multiples of it, in cents; above 0.
+    /// Tick size in cents, above 0: prices are multiples of the tick size.
     pub tick: i64,
-    /// Lot size: quantities are multiples of it, in 1e-8 units; above 0.
+    /// Lot size in 1e-8 units, above 0: quantities are multiples of the lot size.
     pub lot: u64,
-    /// The lowest price of the band, in cents; above 0.
+    /// The lowest price of the price band, in cents; above 0.
     pub price_low: i64,
-    /// The highest price of the band, in cents; at most [`MAX_VALUE`].
+    /// The highest price of the price band, in cents; at most [`MAX_VALUE`].
     pub price_high: i64,
     /// The largest quantity of an order, in 1e-8 units; from one lot to [`MAX_VALUE`].
     pub max_quantity: u64,

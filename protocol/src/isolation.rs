@@ -13,10 +13,11 @@ use thiserror::Error;
 named_enum! {
     /// The isolation between a strategy and the engine.
     Isolation {
-        /// None: the strategy is a thread of the engine's process, with the same rings.
+        /// No isolation: the strategy is a thread of the engine's process, with the rings that
+        /// processes have.
         Thread = "thread",
-        /// Protection keys: the strategy is a thread of the engine's process that may write no
-        /// memory but its own.
+        /// Protection keys: the strategy is a thread of the engine's process that may write its own
+        /// memory only.
         Keys = "keys",
         /// An address space: the strategy is a process of its own.
         Process = "process",
@@ -58,17 +59,18 @@ impl IsolationLevel {
         Self { group_size: group_size.max(1), ..Self::alone(kind) }
     }
 
-    /// Returns what separates the processes of the level from the engine.
+    /// Returns the isolation between the engine and strategies of the level.
     pub fn kind(self) -> Isolation {
         Isolation::ALL[usize::from(self.place)]
     }
 
-    /// Returns how many strategies share a process.
+    /// Returns how many strategies of the level share a process.
     pub const fn group_size(self) -> u16 {
         self.group_size
     }
 
-    /// Returns what the level asks of the speculation of its processes.
+    /// Returns the level's setting for indirect branch speculation in the processes of its
+    /// strategies.
     pub const fn speculation(self) -> Speculation {
         self.speculation
     }
@@ -203,7 +205,7 @@ impl IsolationLevels {
     }
 
     /// Creates the isolation of a run whose strategies all have the same level, without groups.
-    pub const fn all(kind: Isolation) -> Self {
+    pub const fn uniform(kind: Isolation) -> Self {
         Self { levels: [IsolationLevel::alone(kind); Self::MAX], len: 1 }
     }
 
@@ -212,8 +214,8 @@ impl IsolationLevels {
         &self.levels[..usize::from(self.len)]
     }
 
-    /// Returns what separates a strategy from the engine.
-    pub fn of(&self, strategy: StrategyIndex) -> Isolation {
+    /// Returns the isolation between a strategy and the engine.
+    pub fn kind_of(&self, strategy: StrategyIndex) -> Isolation {
         self.level_of(strategy).kind()
     }
 
@@ -222,7 +224,7 @@ impl IsolationLevels {
         self.levels[self.place_of(strategy)]
     }
 
-    /// Returns the place of a strategy's level among the levels.
+    /// Returns the position of a strategy's level in the list of levels.
     pub fn place_of(&self, strategy: StrategyIndex) -> usize {
         strategy.as_usize() % usize::from(self.len)
     }
@@ -239,8 +241,8 @@ impl IsolationLevels {
         StrategyIndex(turn / size * size * u16::from(self.len) + self.place_of(strategy) as u16)
     }
 
-    /// Iterates over the levels in the order of their assignment, each with the number of places
-    /// before it that have the same level.
+    /// Iterates over the list of levels, each with the number of equal levels before it in the
+    /// list.
     pub fn places(&self) -> impl Iterator<Item = (IsolationLevel, usize)> + '_ {
         let before = |place: usize, level| self.levels[..place].iter().filter(|own| **own == level).count();
         self.as_slice().iter().enumerate().map(move |(place, level)| (*level, before(place, *level)))
@@ -262,8 +264,8 @@ impl IsolationLevels {
         self.as_slice().iter().all(|level| level.kind().is_thread())
     }
 
-    /// Returns `true` if a level of its own closes the speculation of its processes.
-    pub fn has_closed(&self) -> bool {
+    /// Returns `true` if one of the levels itself disables the speculation of its processes.
+    pub fn has_closed_speculation(&self) -> bool {
         self.as_slice().iter().any(|level| level.speculation == Speculation::Closed)
     }
 
@@ -283,7 +285,7 @@ impl IsolationLevels {
         self.as_slice().iter().copied().collect::<BTreeSet<_>>().into_iter()
     }
 
-    /// Returns the same levels, `steps` strategies later: strategy 0 gets the level of strategy
+    /// Returns the levels rotated by `steps` strategies: strategy 0 gets the level of strategy
     /// `steps`.
     #[must_use]
     pub fn rotated(mut self, steps: usize) -> Self {
@@ -297,7 +299,7 @@ impl IsolationLevels {
 
 impl From<Isolation> for IsolationLevels {
     fn from(kind: Isolation) -> Self {
-        Self::all(kind)
+        Self::uniform(kind)
     }
 }
 
@@ -351,7 +353,7 @@ mod tests {
     fn levels_are_assigned_in_turn() {
         let levels: IsolationLevels = "thread+process".parse().unwrap();
         assert_eq!(
-            [0, 1, 2, 255].map(|strategy| levels.of(StrategyIndex(strategy)).name()),
+            [0, 1, 2, 255].map(|strategy| levels.kind_of(StrategyIndex(strategy)).name()),
             ["thread", "process", "thread", "process"]
         );
         assert_eq!(levels.rotated(1), "process,thread".parse().unwrap());
@@ -389,7 +391,7 @@ mod tests {
         assert_eq!([1, 2].map(|strategy| levels.level_of(StrategyIndex(strategy)).group_size()), [2, 1]);
         assert_eq!(levels.rotated(1).to_string(), "process*2+thread");
         assert_eq!(levels.rotated(1).rotated(1), levels);
-        assert!(levels.has_groups() && !IsolationLevels::all(Isolation::Process).has_groups());
+        assert!(levels.has_groups() && !IsolationLevels::uniform(Isolation::Process).has_groups());
         assert_eq!("process*1".parse::<IsolationLevels>().unwrap().to_string(), "process");
         for (text, wanted) in [
             ("thread*2", IsolationError::GroupedThreads("thread*2".into())),
@@ -412,10 +414,10 @@ mod tests {
         assert_eq!(levels.places().map(|(_, before)| before).collect::<Vec<_>>(), [0, 0, 0]);
         let closed = levels.as_slice()[2];
         assert_eq!((closed.group_size(), closed.speculation()), (2, Speculation::Closed));
-        assert!(closed != Isolation::Process && levels.has_closed());
+        assert!(closed != Isolation::Process && levels.has_closed_speculation());
         assert!(
             levels.as_slice()[0] == Isolation::Process
-                && !IsolationLevels::all(Isolation::Sandbox).has_closed()
+                && !IsolationLevels::uniform(Isolation::Sandbox).has_closed_speculation()
         );
     }
 

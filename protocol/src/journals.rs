@@ -15,7 +15,7 @@ pub fn writers(plan: &Plan) -> impl Iterator<Item = Role> + use<'_> {
     roles.filter(move |role| is_kept && matches!(role, Role::Orchestrator | Role::Exchange(_)))
 }
 
-/// Returns the directory of a role's journal, within the run's.
+/// Returns the directory of a role's journal, within the run's directory.
 pub fn folder(plan: &Plan, role: Role) -> PathBuf {
     let name = match role {
         Role::Exchange(venue) => format!("journal-venue-{venue}"),

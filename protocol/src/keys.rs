@@ -26,7 +26,7 @@ impl Plan {
     /// Returns the strategies of level `keys`, in the order of their index.
     pub fn strategies_with_keys(&self) -> impl Iterator<Item = StrategyIndex> + '_ {
         let strategies = StrategyIndex::first(self.trading().strategies);
-        strategies.filter(|strategy| self.isolation.of(*strategy) == Isolation::Keys)
+        strategies.filter(|strategy| self.isolation.kind_of(*strategy) == Isolation::Keys)
     }
 
     /// Returns the protection key of a strategy; `None` if it has another level.

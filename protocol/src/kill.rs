@@ -12,7 +12,7 @@ pub enum Scope {
     /// All orders of all strategies.
     #[default]
     All,
-    /// Orders of a strategy, all its incarnations.
+    /// Orders of all incarnations of a strategy.
     Strategy(StrategyIndex),
     /// Orders of all strategies of a credential.
     Credential(u16),
@@ -82,11 +82,12 @@ impl core::fmt::Display for Scope {
 /// The cause of a change of a kill switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum KillCause {
-    /// A command of an operator, whose number the switch has.
+    /// An operator's command changed the switch, which has the command's number.
     Operator,
-    /// The death of a strategy.
+    /// The engine changed the switch because a strategy died.
     Death,
-    /// A limit that was exceeded, by the code of its control (0 to 253).
+    /// The engine changed the switch because a limit was exceeded: the code of the limit's control
+    /// (0 to 253).
     Limit(u8),
 }
 
@@ -117,13 +118,13 @@ impl KillCause {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct KillSwitch {
-    /// The operator's command; for changes by the engine a number of its own, from 0. 24 bits.
+    /// Number of the operator's command, or a number from 0 for changes by the engine; 24 bits.
     pub number: u32,
-    /// The scope of the switch.
+    /// The orders that the kill switch applies to.
     pub scope: Scope,
-    /// `true`: killed; `false`: revived.
+    /// `true` if the scope was killed, `false` if it was revived.
     pub is_on: bool,
-    /// The cause of the change.
+    /// The cause of the change of the kill switch.
     pub cause: KillCause,
 }
 

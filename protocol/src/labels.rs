@@ -6,9 +6,9 @@ pub const MAX_COUNTERS: usize = 15;
 /// The name and the unit of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterLabel {
-    /// The name; counters of several roles with the same meaning have the same name.
+    /// The counter's name; counters of several roles with one meaning share one name.
     pub name: &'static str,
-    /// The unit of its values, as it is printed.
+    /// The unit of the counter's values, as it is printed.
     pub unit: &'static str,
 }
 
@@ -54,9 +54,9 @@ pub const TICKS: &str = "ticks";
 pub const TICKS_MISSED: &str = "ticks-missed";
 
 counters! {
-    /// The counters of a strategy's session, since its incarnation began.
+    /// The counters of a strategy's session, since the strategy's incarnation began.
     StrategyCounter {
-        /// Orders sent.
+        /// Orders that the strategy sent.
         Sent = "sent", "orders";
         /// Reports received, without rejections and cancellations.
         Returned = "returned", "reports";
@@ -72,13 +72,13 @@ counters! {
         Ticks = "ticks", "versions";
         /// Versions that were overwritten before the strategy read them.
         TicksMissed = "ticks-missed", "versions";
-        /// Cache lines of its own heap walked between orders.
+        /// Cache lines of the strategy's own heap that it walked between orders.
         Walked = "walked", "lines";
-        /// Time of these walks, with a clock read for each step.
+        /// Time that the strategy spent on these walks, with a clock read for each step.
         WalkTime = "walk-time", "ticks";
         /// Median time of the walk for one order; 0 until the strategy ends.
         WalkP50 = "walk-p50", "ticks";
-        /// 99th percentile of that time; 0 until the strategy ends.
+        /// 99th percentile of the walk for one order; 0 until the strategy ends.
         WalkP99 = "walk-p99", "ticks";
         /// Steps of a disturbance that a fault of the plan asked for.
         Disturbed = "disturbed", "steps";
@@ -98,7 +98,7 @@ counters! {
         Full = "full", "pushes";
         /// Invalid messages of peers, and reports that found the return ring full.
         ProtocolErrors = "protocol-errors", "messages";
-        /// The extra work that was done for an order.
+        /// Mean duration of the extra work that the orchestrator did for an order.
         Work = "work", "ps";
         /// Blocks of hand-offs used for the first time; 0 for techniques that never allocate.
         BlocksFresh = "blocks-fresh", "blocks";
@@ -112,9 +112,9 @@ counters! {
         Waiting = "waiting", "orders";
         /// Maximum number of orders pending at once.
         WaitingPeak = "waiting-peak", "orders";
-        /// Records in its journal.
+        /// Records in the orchestrator's journal.
         Journaled = "journalled", "messages";
-        /// Records that were in its journal when it was restarted.
+        /// Records that were in the orchestrator's journal when it was restarted.
         Recovered = "recovered", "messages";
         /// Recovered records that were replayed; the others were covered by a snapshot.
         Replayed = "replayed", "messages";
@@ -126,7 +126,7 @@ counters! {
     GatewayCounter {
         /// Orders received from the orchestrator.
         Received = "received", "orders";
-        /// Reports sent.
+        /// Reports sent to the orchestrator.
         Completed = "completed", "reports";
         /// Pushes that found the completion ring full.
         Full = "full", "pushes";
@@ -140,7 +140,7 @@ counters! {
         VenueErrors = "venue-errors", "messages";
         /// Orders that were closed because the venue did not answer in time.
         Stuck = "stuck", "orders";
-        /// Orders that the venue refused, or that found its session down.
+        /// Orders that the venue refused, or that found the venue's session down.
         Refused = "refused", "orders";
         /// Number of times the session went down.
         Disconnects = "disconnects", "sessions";
@@ -152,25 +152,25 @@ counters! {
     ExchangeCounter {
         /// Orders, cancels and replaces received from the sessions.
         Received = "received", "orders";
-        /// Reports sent.
+        /// Reports sent through the sessions.
         Completed = "completed", "reports";
-        /// Trades.
+        /// Trades that the exchange executed.
         Trades = "trades", "messages";
-        /// Maximum number of orders in its books at once.
+        /// Maximum number of orders in the exchange's books at once.
         OpenPeak = "open-peak", "orders";
-        /// Orders and requests that it refused.
+        /// Orders and requests that the exchange refused.
         Refused = "refused", "orders";
-        /// Pushes that found a session full.
+        /// Pushes that found the ring of a session full.
         Full = "full", "pushes";
         /// Invalid messages from gateways.
         ProtocolErrors = "protocol-errors", "messages";
-        /// Records in its journal.
+        /// Records in the exchange's journal.
         Journaled = "journalled", "messages";
-        /// Records that were in its journal when its last incarnation began.
+        /// Records that were in the exchange's journal when its last incarnation began.
         Recovered = "recovered", "messages";
         /// Recovered records that were replayed; the others were covered by a snapshot.
         Replayed = "replayed", "messages";
-        /// Top-of-book updates written to its board.
+        /// Top-of-book updates written to the exchange's market-data board.
         TopOfBookUpdates = "touches", "versions";
     }
 }
@@ -180,13 +180,13 @@ counters! {
     ProducerCounter {
         /// Events pushed into every queue.
         Sent = "sent", "events";
-        /// How often it had to wait for a free slot.
+        /// Number of times the producer had to wait for a free slot.
         Waits = "waits", "waits";
-        /// How often it returned from a yield or a sleep.
+        /// Number of times the producer returned from a yield or a sleep.
         Wakes = "wakes", "wakes";
-        /// Its longest wait for a free slot.
+        /// The producer's longest wait for a free slot.
         LongestWait = "longest-wait", "ticks";
-        /// The wrapping sum of the checksums of its events.
+        /// The wrapping sum of the checksums of the producer's events.
         Checksum = "checksum", "sum";
     }
 }
@@ -194,19 +194,19 @@ counters! {
 counters! {
     /// The counters of a consumer of a queue benchmark.
     ConsumerCounter {
-        /// Events taken from its queue.
+        /// Events that the consumer took from its queue.
         Taken = "taken", "events";
-        /// How often it found its queue empty.
+        /// Number of times the consumer found its queue empty.
         Waits = "waits", "waits";
-        /// How often it returned from a yield or a sleep.
+        /// Number of times the consumer returned from a yield or a sleep.
         Wakes = "wakes", "wakes";
-        /// The wrapping sum of the checksums of its events.
+        /// The wrapping sum of the checksums of the events that the consumer took.
         Checksum = "checksum", "sum";
         /// Events with a wrong checksum or an unknown producer.
         Damaged = "damaged", "events";
-        /// Events after a later one of the same producer.
+        /// Events that arrived after a later event of their producer.
         Disordered = "disordered", "events";
-        /// Skipped event numbers.
+        /// Numbers of events that were skipped and never arrived.
         Missing = "missing", "events";
     }
 }
@@ -214,7 +214,7 @@ counters! {
 counters! {
     /// The counters of the writer of a board benchmark, over all its incarnations.
     WriterCounter {
-        /// Values written.
+        /// Values written to the board.
         Written = "written", "values";
     }
 }
@@ -222,7 +222,7 @@ counters! {
 counters! {
     /// The counters of a reader of a board benchmark.
     ReaderCounter {
-        /// Values read.
+        /// Values that the reader read.
         Read = "read", "values";
         /// Versions that were overwritten before they were read.
         Missed = "missed", "versions";

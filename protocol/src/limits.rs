@@ -11,27 +11,27 @@ pub const OFF: u64 = u64::MAX;
 system::named_enum! {
     /// The unit of a limit's value.
     LimitUnit {
-        /// Orders.
+        /// The limit is a number of orders.
         Orders = "orders",
-        /// Quantity, in 1e-8 units.
+        /// The limit is a quantity, in 1e-8 units.
         Quantity = "1e-8 units",
-        /// Money: price times quantity, in cents.
+        /// The limit is an amount of money: price times quantity, in cents.
         Cents = "cents",
-        /// Hundredths of a percent.
+        /// The limit is a share in basis points: hundredths of a percent.
         BasisPoints = "basis points",
-        /// Ticks of the instrument.
+        /// The limit is a price difference in ticks (price steps) of the instrument.
         Ticks = "ticks",
-        /// Messages a second.
+        /// The limit is a rate: messages per second.
         PerSecond = "a second",
-        /// Messages.
+        /// The limit is a number of messages.
         Messages = "messages",
-        /// Executions.
+        /// The limit is a number of executions.
         Executions = "executions",
-        /// Nanoseconds.
+        /// The limit is a time in nanoseconds.
         Nanoseconds = "ns",
-        /// Rejections.
+        /// The limit is a number of rejections.
         Rejections = "rejections",
-        /// A switch: 1 is on.
+        /// The limit is a switch: 1 is on.
         Switch = "on",
     }
 }
@@ -39,13 +39,14 @@ system::named_enum! {
 /// What has a limit of its own, such as each strategy; [`Scope::All`] sets it for every member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitDomain {
-    /// Each strategy has its own.
+    /// Each strategy has a limit of its own.
     Strategy,
-    /// Each credential has its own: all its strategies together.
+    /// Each credential has a limit of its own, for all its strategies together.
     Credential,
-    /// Each instrument has its own.
+    /// Each instrument has a limit of its own.
     Instrument,
-    /// Each account (a strategy in an instrument); set for a strategy, an instrument, or all.
+    /// Each account (a strategy in an instrument) has a limit of its own, set for a strategy, an
+    /// instrument, or all.
     Account,
 }
 
@@ -61,7 +62,8 @@ impl LimitDomain {
         }
     }
 
-    /// Returns what a risk limit of this domain can be set for, such as "all or a strategy".
+    /// Returns the scopes for which a risk limit of this domain can be set, as text: "all or a
+    /// strategy".
     pub const fn scopes(self) -> &'static str {
         match self {
             LimitDomain::Strategy => "all or a strategy",
@@ -75,15 +77,15 @@ impl LimitDomain {
 /// Domain, unit and valid range of a risk control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RiskControlInfo {
-    /// The domain of the limit.
+    /// The domain of the limit: each strategy, credential, instrument or account.
     pub domain: LimitDomain,
-    /// The unit of the limit.
+    /// The unit of the limit's value.
     pub unit: LimitUnit,
-    /// The smallest valid value.
+    /// The smallest valid value of the limit.
     pub min: u64,
-    /// The largest valid value; [`OFF`] is valid too.
+    /// The largest valid value of the limit; [`OFF`] is valid too.
     pub max: u64,
-    /// The reason of a rejection; `None` if the control itself rejects no order.
+    /// The reason of the rejections by this control; `None` if it rejects no order itself.
     pub reason: Option<Reject>,
     /// The regulation that requires the risk control.
     pub regulation: &'static str,
@@ -185,9 +187,9 @@ impl RiskControl {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitSetting {
-    /// The scope of the setting.
+    /// The orders that the limit applies to.
     pub scope: Scope,
-    /// The risk control.
+    /// The risk control whose limit is set.
     pub control: RiskControl,
     /// The limit, in the unit of the control; [`OFF`]: no limit.
     pub value: u64,
@@ -204,7 +206,7 @@ pub enum LimitError {
         /// The scope for which the limit was requested.
         scope: Scope,
     },
-    /// The value is out of its range.
+    /// The value of the limit is outside the control's valid range.
     #[error("{control} cannot be {value}: from {} to {} ({}), or off", control.info().min, control.info().max, control.info().unit.name())]
     Value {
         /// The risk control that was named.

@@ -17,7 +17,7 @@ pub const MAX_SLOTS: u32 = 1 << 20;
 pub struct LinkError {
     /// The name of the link.
     pub link: String,
-    /// The reason against the link.
+    /// The reason why the plan's link is incorrect.
     pub why: &'static str,
 }
 
@@ -34,9 +34,9 @@ named_enum! {
 named_enum! {
     /// The transport of a link's messages.
     Carrier {
-        /// The technique under test.
+        /// The technique under test carries the messages.
         Technique = "technique",
-        /// A ring of one writer and one reader.
+        /// An SPSC ring, of one writer and one reader, carries the messages.
         Spsc = "spsc",
     }
 }
@@ -44,19 +44,19 @@ named_enum! {
 /// A ring or hand-off that carries messages of one size from its writers to its readers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkPlan {
-    /// The link's name, unique in the run; the names of its segments begin with it.
+    /// The link's name, unique in the run, with which the names of the link's segments begin.
     pub name: String,
     /// The number of writers and readers.
     pub shape: LinkShape,
     /// The transport of the messages.
     pub carrier: Carrier,
-    /// The writing roles; the position is the producer's index.
+    /// The roles that write to the link; the position is the producer's index.
     pub writers: Vec<Role>,
-    /// The reading roles.
+    /// The roles that read from the link.
     pub readers: Vec<Role>,
     /// Slots of each ring, a power of two.
     pub slots: u32,
-    /// Words per message.
+    /// Size of a message in words.
     pub words: u32,
 }
 

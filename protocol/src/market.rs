@@ -55,7 +55,7 @@ pub struct TopOfBook {
     pub last: Option<Quote>,
     /// Number of trades so far, below 2^63.
     pub trades: u64,
-    /// `true` during a call auction.
+    /// `true` if the instrument is in a call auction.
     pub auction: bool,
 }
 
@@ -94,17 +94,17 @@ impl TopOfBook {
 /// A top-of-book update from an exchange, as a strategy receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MarketTick {
-    /// The venue's index.
+    /// The index of the venue whose exchange published the update.
     pub venue: u16,
     /// The instrument's index.
     pub instrument: u16,
-    /// The version of the top of book, which an order that it triggers carries.
+    /// The version of the top of book, which an order triggered by this update carries.
     pub version: u64,
     /// Time at which the exchange wrote the top of book, in ticks of the run's clock.
     pub written: u64,
     /// Number of versions that were overwritten before this strategy read them.
     pub missed: u64,
-    /// The top of book itself.
+    /// The new top of book.
     pub top: TopOfBook,
 }
 

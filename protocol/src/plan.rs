@@ -32,7 +32,7 @@ pub use techniques::Technique;
 named_enum! {
     /// How the engine's agents are distributed over threads.
     Threading {
-        /// A thread for each role, each on a core of its own.
+        /// Each role of the engine has a thread, on a core of its own.
         Dedicated = "dedicated",
         /// Orchestrator and gateways are one composite agent on one thread.
         Shared = "shared",
@@ -52,7 +52,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// The idle strategy of a thread: what it does after a duty cycle without work.
+    /// The idle strategy of a thread: how the thread waits after a duty cycle without work.
     Idle {
         /// Polls again at once, every eighth time with the CPU's pause hint.
         Spin = "spin",
@@ -71,11 +71,11 @@ pub use version::PlanVersion;
 named_enum! {
     /// The launcher's reaction when a strategy's process dies, hangs or is quarantined.
     OnDeath {
-        /// Ends the run.
+        /// Ends the whole run.
         Stop = "stop",
-        /// Continues without it.
+        /// Continues the run without the strategy.
         Continue = "continue",
-        /// Restarts it in a new epoch; a quarantined one stays down.
+        /// Restarts the strategy in a new epoch; a quarantined one stays down.
         Restart = "restart",
     }
 }
@@ -84,19 +84,19 @@ named_enum! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultTarget {
-    /// The strategy with this index.
+    /// The fault hits the strategy with this index.
     Strategy(StrategyIndex),
-    /// A strategy drawn with the run's seed, again for each fault.
+    /// The fault hits a strategy that is drawn with the run's seed, again for each fault.
     Any,
-    /// The process of the engine.
+    /// The fault hits the process of the engine.
     Engine,
     /// The fault hits the launcher.
     Launcher,
-    /// The venue with this index.
+    /// The fault hits the venue with this index.
     Venue(VenueIndex),
-    /// The process of the exchange that is the venue with this index.
+    /// The fault hits the process of the exchange that is the venue with this index.
     Exchange(VenueIndex),
-    /// The process of the gateway with this index.
+    /// The fault hits the process of the gateway with this index.
     Gateway(GatewayIndex),
 }
 
@@ -118,7 +118,7 @@ impl fmt::Display for FaultTarget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultTime {
-    /// A time after the start.
+    /// The fault hits at a time after the start.
     At {
         /// Nanoseconds after the start.
         ns: u64,
@@ -151,17 +151,19 @@ pub struct Fault {
 /// A thread of a run: its core and its agents, in the order in which its duty cycle visits them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadPlan {
-    /// Unique in the run: the role's name, or `engine` for orchestrator and gateways together.
+    /// The thread's name, unique in the run: the role's name, or `engine` for orchestrator and
+    /// gateways together.
     pub name: String,
-    /// The roles of its agents, at least one.
+    /// The roles of the thread's agents, at least one.
     pub roles: Vec<Role>,
     /// The core to which the thread is pinned; `None`: the kernel chooses among the allowed ones.
     pub core: Option<u32>,
-    /// The idle strategy.
+    /// The idle strategy of the thread.
     pub idle: Idle,
-    /// Capacity of its stamp log, in records of 16 bytes.
+    /// Capacity of the thread's stamp log, in records of 16 bytes.
     pub log_records: u64,
-    /// Records kept for sleeps ([`crate::gaps`]); 0 if the thread never gives its core away.
+    /// Capacity in records for the thread's sleeps ([`crate::gaps`]); 0 if the thread never gives
+    /// its core away.
     #[serde(default)]
     pub sleep_records: u64,
 }
@@ -169,8 +171,8 @@ pub struct ThreadPlan {
 /// A process in the plan of a run, with its threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessPlan {
-    /// Unique in the run, as `ps` shows it: `strategy-3`, `group-0`, `engine`, or `all` with
-    /// threads only.
+    /// The process's name, unique in the run, as `ps` shows it: `strategy-3`, `group-0`, `engine`,
+    /// or `all` with threads only.
     pub name: String,
     /// Threads of the process, as indices into [`Plan::threads`].
     pub threads: Vec<u32>,
@@ -181,15 +183,17 @@ pub struct ProcessPlan {
 pub struct Plan {
     /// The version of the plan's format.
     pub version: PlanVersion,
-    /// The run's id, which names its segments and directory: `[0-9a-z-]`, at most 64 characters.
+    /// The run's id, from which the names of the run's segments and directory are made:
+    /// `[0-9a-z-]`, at most 64 characters.
     pub run: String,
     /// The absolute path of the run's directory, where logs are saved even without a launcher.
     pub folder: String,
     /// The launcher's process id.
     pub launcher_pid: u32,
-    /// Its start time (`/proc/PID/stat`, field 22): no later process of that id has it.
+    /// The start time of the launcher's process (`/proc/PID/stat`, field 22): no later process with
+    /// its id has it.
     pub launcher_start: u64,
-    /// The source of ticks.
+    /// The source of ticks of the run's clock.
     pub clock: ClockSource,
     /// Nanoseconds per tick before the run, for schedules; the merge calibrates over the whole run.
     pub ns_per_tick: f64,
@@ -201,7 +205,7 @@ pub struct Plan {
     pub threading: Threading,
     /// How the engine's roles are distributed over processes.
     pub placement: Placement,
-    /// The points that are stamped.
+    /// The points of an order's path that are stamped.
     pub stamps: Stamps,
     /// The priority of every thread under `SCHED_FIFO`, 1 to 99; `None`: ordinary scheduling.
     #[serde(default)]
@@ -216,7 +220,7 @@ pub struct Plan {
     pub liveness_ns: u64,
     /// The injected faults, in the order of the command line.
     pub faults: Vec<Fault>,
-    /// The workload and its own settings.
+    /// The purpose of the run: trading or a benchmark, with its settings.
     pub workload: Workload,
     /// The links between the roles.
     pub links: Vec<LinkPlan>,
@@ -290,8 +294,8 @@ impl Plan {
     /// sandbox where strategies are; a process of roles with different levels has none.
     pub fn isolation_of(&self, process: &ProcessPlan) -> Isolation {
         let level = |role: Role| match role {
-            Role::Strategy(index) => self.isolation.of(index),
-            _ if role.is_measured() => self.isolation.of(StrategyIndex(0)),
+            Role::Strategy(index) => self.isolation.kind_of(index),
+            _ if role.is_measured() => self.isolation.kind_of(StrategyIndex(0)),
             Role::Gateway(_) | Role::Exchange(_) if self.isolation.has(Isolation::Sandbox) => {
                 Isolation::Sandbox
             }

@@ -61,7 +61,7 @@ points! {
     OrchRecvSubmit = 2, "t2", "orch_recv_submit";
     /// t3: the orchestrator is about to push the order into a gateway's inbox (ticks).
     OrchDispatch = 3, "t3", "orch_dispatch";
-    /// t4: the gateway has received the order from its inbox (ticks).
+    /// t4: the gateway has received the order from the gateway's inbox (ticks).
     GatewayRecv = 4, "t4", "gateway_recv";
     /// t5: the venue's delay has passed, the gateway is about to push the report (ticks).
     GatewayDone = 5, "t5", "gateway_done";
@@ -95,9 +95,10 @@ points! {
     KillSeen = 19, "kill-seen", "kill switch seen";
     /// The last cancel of a kill switch is confirmed (ticks).
     KillDone = 20, "kill-done", "last order of the kill switch confirmed";
-    /// The exchange has received the order from its gateway's session (ticks): after t4.
+    /// The exchange has received the order from the session of the gateway (ticks): after t4.
     ExchangeRecv = 21, "exchange-recv", "the exchange has taken it";
-    /// The exchange is about to push a report into that session (ticks): before its t5.
+    /// The exchange is about to push a report into the session of the gateway (ticks): before the
+    /// report's t5.
     ExchangeDone = 22, "exchange-done", "the exchange has answered";
     /// The top-of-book version that triggered the order; logged by the exchange. Absent: none.
     Trigger = 23, "trigger", "the version of the touch that triggered it";
@@ -162,17 +163,17 @@ pub enum PositionField {
     Net = 0,
     /// Paid minus received, over all fills: the lower 64 of 128 bits (two's complement).
     CostLow = 1,
-    /// The higher 64 bits of the previous figure.
+    /// The higher 64 of 128 bits of paid minus received, over all fills.
     CostHigh = 2,
     /// Realised profit, in price times quantity: the lower 64 of 128 bits (two's complement).
     RealisedLow = 3,
-    /// The higher 64 bits of the previous figure.
+    /// The higher 64 of 128 bits of the realised profit.
     RealisedHigh = 4,
-    /// Number of fills.
+    /// Number of fills of the account.
     Fills = 5,
-    /// Open quantity of its buy orders.
+    /// Open quantity of the account's buy orders, in 1e-8 units.
     OpenBuy = 6,
-    /// Open quantity of its sell orders.
+    /// Open quantity of the account's sell orders, in 1e-8 units.
     OpenSell = 7,
 }
 
@@ -262,7 +263,7 @@ pub struct TopOfBookWritten {
     pub venue: u16,
     /// The instrument's index.
     pub instrument: u16,
-    /// The version of the cell, from 1; capped at 2^32 − 1.
+    /// The version of the top of book, from 1; capped at 2^32 − 1.
     pub version: u64,
     /// Time at which the top of book was written, in ticks.
     pub ticks: u64,
@@ -317,9 +318,9 @@ const _: () = assert!(key_with(Point::Gap, OrderId::from_word(u64::MAX), 0) & (0
 /// A decoded record of a stamp log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The kind of the record.
+    /// The stamp point, which is the kind of the record.
     pub point: Point,
-    /// The order, or for other points their own id, such as a [`LinkEnd`].
+    /// The id of the order, or of another subject, such as a [`LinkEnd`].
     pub id: OrderId,
     /// The venue for t4, the report's number for t5 to t8 and fills, the field of a position.
     pub detail: u8,

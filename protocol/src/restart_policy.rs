@@ -8,7 +8,7 @@ impl Plan {
     /// process, in a run that continues after a death.
     pub fn strategy_dying_alone(&self, thread: &ThreadPlan) -> Option<StrategyIndex> {
         match thread.roles[..] {
-            [Role::Strategy(index)] if self.isolation.of(index).is_thread() => {
+            [Role::Strategy(index)] if self.isolation.kind_of(index).is_thread() => {
                 Some(index).filter(|_| self.on_death != OnDeath::Stop)
             }
             _ => None,

@@ -21,7 +21,7 @@ named_enum! {
         Orchestrator = "orchestrator",
         /// Trades with a venue, for one credential.
         Gateway = "gateway",
-        /// Matches orders: the venue's side of its gateways.
+        /// Matches orders: the venue's side of the sessions with gateways.
         Exchange = "exchange",
         /// Pushes events into the queues of a queue benchmark.
         Producer = "producer",
@@ -91,7 +91,8 @@ impl Role {
         matches!(self, Role::Producer(_) | Role::Consumer(_) | Role::Writer | Role::Reader(_))
     }
 
-    /// Returns `true` if the role produces what the other roles of a benchmark take.
+    /// Returns `true` if the role is a producer or a writer of a benchmark, not a consumer or a
+    /// reader.
     pub const fn is_source(self) -> bool {
         matches!(self, Role::Producer(_) | Role::Writer)
     }
@@ -114,9 +115,9 @@ impl core::fmt::Display for Role {
 /// Stamp points, counters, sandbox and restartability of a kind of role.
 #[derive(Debug)]
 pub struct RoleInfo {
-    /// `true` if there may be several, whose names have an index.
+    /// `true` if a run may have several roles of this kind, whose names have an index.
     pub is_numbered: bool,
-    /// The points that only this kind stamps.
+    /// The stamp points that only roles of this kind stamp.
     pub points: &'static [Point],
     /// Maximum number of stamp records of one order with one report.
     pub records_per_order: u64,
@@ -124,10 +125,11 @@ pub struct RoleInfo {
     pub records_per_report: u64,
     /// `true` if the run can continue after the role's death, and the role can be restarted.
     pub is_restartable: bool,
-    /// The sandbox profile of its process, if sandboxed; `None` for the engine, which is trusted.
+    /// The sandbox profile of the role's process, if sandboxed; `None` for the engine, which is
+    /// trusted.
     #[cfg(not(loom))]
     pub sandbox: Option<&'static SandboxProfile>,
-    /// The labels of its counters.
+    /// The labels of the counters that a role of this kind has.
     pub counters: &'static [CounterLabel],
 }
 

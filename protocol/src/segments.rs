@@ -56,7 +56,7 @@ pub fn header_of(plan: &Plan, spec: &SegmentSpec) -> [u64; HEADER_WORDS] {
     std::array::from_fn(|word| words[word].load(Ordering::Relaxed))
 }
 
-/// Resets the segment of a dead strategy: zeroes it and writes its original header.
+/// Resets a segment of a dead strategy: zeroes the segment and writes its original header.
 pub fn reset(plan: &Plan, spec: &SegmentSpec, words: &AtomicWords) {
     for word in &words[HEADER_WORDS..] {
         // Relaxed: published by the Release store of the next incarnation.
@@ -131,7 +131,7 @@ pub fn create_control(plan: &Plan, segments: &[RunSegment]) -> Result<ControlWri
     let words = Region::create_control(&name, words)?.words();
     let control = ControlWriter::new(words.clone());
     control.write_plan(plan).map_err(unwritable)?;
-    write_header(plan, &topology::control(words.len()).spec, &words);
+    write_header(plan, &topology::control_segment(words.len()).spec, &words);
     Ok(control)
 }
 
@@ -175,7 +175,7 @@ pub fn open_control(run: &str) -> Result<(Control, Plan), RegionError> {
 const HANDLE_PREFIX: &str = "fd:";
 
 /// Returns the address at which a child finds its run: the run's id, or a descriptor as `fd:N`.
-pub fn address(plan: &Plan) -> String {
+pub fn run_address(plan: &Plan) -> String {
     let control = plan.handles.iter().find(|handle| handle.name == CONTROL && !handle.writable);
     control.map_or_else(|| plan.run.clone(), |handle| descriptor_address(handle.fd))
 }
@@ -186,7 +186,7 @@ pub fn descriptor_address(fd: i32) -> String {
     format!("{HANDLE_PREFIX}{fd}")
 }
 
-/// Opens the control segment at an [`address`] and copies its plan.
+/// Opens the control segment at an [`run_address`] and copies its plan.
 pub fn control_at(address: &str) -> Result<(Control, Plan), RegionError> {
     let Some(fd) = address.strip_prefix(HANDLE_PREFIX) else { return open_control(address) };
     let os =
@@ -330,7 +330,7 @@ pub fn attach_as_reaper(plan: &Plan) -> Attached<'_> {
 }
 
 /// Attaches a strategy's schedule, read-only. Returns it and its number of entries.
-pub fn schedule(
+pub fn attach_schedule(
     attached: &mut Attached<'_>,
     strategy: StrategyIndex,
 ) -> Result<(ReadOnlyWords, usize), RegionError> {
@@ -340,7 +340,7 @@ pub fn schedule(
 }
 
 /// Attaches the positions that a strategy inherits, read-only.
-pub fn inherited_positions(
+pub fn attach_inherited_positions(
     attached: &mut Attached<'_>,
     strategy: StrategyIndex,
 ) -> Result<ReadOnlyWords, RegionError> {
@@ -349,7 +349,7 @@ pub fn inherited_positions(
 
 /// Attaches the positions that the successors of all strategies inherit, for the engine; none in a
 /// run without successors.
-pub fn inherited_positions_writers(
+pub fn attach_inherited_positions_writers(
     attached: &mut Attached<'_>,
     plan: &Plan,
 ) -> Result<Vec<AtomicWords>, RegionError> {
@@ -359,12 +359,12 @@ pub fn inherited_positions_writers(
 }
 
 /// Maps a thread's own segment, which holds its status block and stamp log, for writing.
-pub fn thread(attached: &mut Attached<'_>, name: &str) -> Result<AtomicWords, RegionError> {
+pub fn attach_thread(attached: &mut Attached<'_>, name: &str) -> Result<AtomicWords, RegionError> {
     Ok(attached.region(&thread_segment(name), status::KIND)?.words())
 }
 
 /// Attaches a thread's segment read-only, to save its log.
-pub fn log(attached: &mut Attached<'_>, name: &str) -> Result<ReadOnlyWords, RegionError> {
+pub fn attach_log(attached: &mut Attached<'_>, name: &str) -> Result<ReadOnlyWords, RegionError> {
     attached.view(&thread_segment(name), status::KIND)
 }
 
@@ -374,14 +374,14 @@ pub fn stamp_log(plan: &Plan, thread: &ThreadPlan, segment: &AtomicWords) -> Sta
 }
 
 /// Attaches the engine's end of the operators' command channel.
-pub fn command_channel(attached: &mut Attached<'_>) -> Result<CommandChannel, RegionError> {
+pub fn attach_command_channel(attached: &mut Attached<'_>) -> Result<CommandChannel, RegionError> {
     let commands = attached.view(commands::COMMANDS_SEGMENT, commands::COMMANDS_KIND)?;
     let answers = attached.region(commands::ANSWERS_SEGMENT, commands::ANSWERS_KIND)?;
     Ok(CommandChannel::new(&commands, &answers.words()))
 }
 
 /// Attaches the writing end of a venue's market-data board, for its exchange.
-pub fn market_writer(
+pub fn attach_market_writer(
     attached: &mut Attached<'_>,
     plan: &Plan,
     venue: VenueIndex,
@@ -393,7 +393,7 @@ pub fn market_writer(
 }
 
 /// Attaches the market-data boards of all exchanges for a strategy; `None` if there are none.
-pub fn market(attached: &mut Attached<'_>, plan: &Plan) -> Result<Option<Market>, RegionError> {
+pub fn attach_market(attached: &mut Attached<'_>, plan: &Plan) -> Result<Option<Market>, RegionError> {
     let mut market = None;
     for venue in plan.trading().boards() {
         let what = market_segment(venue);

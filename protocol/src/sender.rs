@@ -40,7 +40,8 @@ impl From<usize> for SendQueue {
     }
 }
 
-/// The sending end of a link: a ring's producer, and a queue for what the full ring refused.
+/// The sending end of a link: a ring's producer, and a queue for messages that the full ring
+/// refused.
 pub struct Sender<P = spsc::Producer> {
     ring: P,
     /// The doorbell of the receiver's thread, if it parks.

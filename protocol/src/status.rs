@@ -36,13 +36,13 @@ system::named_enum! {
         /// The thread has not attached its segments yet.
         #[default]
         Starting = "starting",
-        /// Attached and prefaulted; waits for the start.
+        /// The thread has attached and prefaulted its segments, and waits for the start.
         Ready = "ready",
         /// The thread runs duty cycles.
         Running = "running",
-        /// Finished, counters final.
+        /// The thread has finished, and its counters are final.
         Done = "done",
-        /// Failed; the error text has the reason.
+        /// The thread has failed; the error text has the reason.
         Failed = "failed",
     }
 }
@@ -65,15 +65,15 @@ impl ThreadState {
 pub enum StatusField {
     /// The code of the [`ThreadState`].
     State = 0,
-    /// Process id.
+    /// The id of the thread's process.
     Pid,
-    /// Thread id.
+    /// The thread's id in the kernel.
     Tid,
     /// The core of the thread when its affinity was read back, plus one; 0: not pinned.
     CorePlusOne,
-    /// Ticks at the last heartbeat.
+    /// Time of the thread's last heartbeat, in ticks.
     HeartbeatTicks,
-    /// Number of duty cycles.
+    /// Number of duty cycles of the thread.
     Cycles,
     /// Number of duty cycles that found work.
     BusyCycles,
@@ -81,17 +81,17 @@ pub enum StatusField {
     BusyTicks,
     /// The longest time between two duty cycles in ticks: work, preemption and idling.
     LongestGapTicks,
-    /// Ticks when the duty cycles began.
+    /// Time at which the duty cycles began, in ticks.
     StartedTicks,
-    /// Ticks when the duty cycles ended.
+    /// Time at which the duty cycles ended, in ticks.
     EndedTicks,
     /// Voluntary context switches of the thread (yield, futex) since the start of the run.
     VoluntarySwitches,
     /// Context switches that the kernel forced on the thread.
     InvoluntarySwitches,
-    /// Page faults served without reading from a device.
+    /// Page faults of the thread that were served without reading from a device.
     MinorFaults,
-    /// Page faults that had to read from a device.
+    /// Page faults of the thread that had to read from a device.
     MajorFaults,
     /// CPU time of the thread, in nanoseconds.
     CpuNs,
@@ -103,12 +103,13 @@ pub enum StatusField {
     ErrorBytes,
     /// The first word of the error text (UTF-8, little endian), 32 words.
     ErrorText,
-    /// Ticks when the process began to recover its roles, which have nothing to recover without
-    /// a journal.
+    /// Time in ticks at which the process began to recover its roles, which have nothing to recover
+    /// without a journal.
     RecoveryBegunTicks = 60,
-    /// Ticks when its roles were recovered: all records of a journal were applied.
+    /// Time in ticks at which the process had recovered its roles: all records of a journal were
+    /// applied.
     RecoveryEndedTicks = 61,
-    /// The lock that the thread holds while it lives ([`system::robust`]).
+    /// The word of the lock that the thread holds while it lives ([`system::robust`]).
     RobustLock = 62,
 }
 
@@ -265,9 +266,9 @@ pub fn read(segment: &ReadOnlyWords) -> ThreadStatus {
 pub struct LivenessSample {
     /// The code of the [`ThreadState`]; any value is possible.
     pub state: u64,
-    /// The thread id.
+    /// The thread's id in the kernel.
     pub tid: u64,
-    /// Ticks at the last heartbeat.
+    /// Time of the thread's last heartbeat, in ticks.
     pub heartbeat_ticks: u64,
 }
 

@@ -96,7 +96,8 @@ impl ProofOfDeath {
         control.pid(process).is_none().then_some(ProofOfDeath(()))
     }
 
-    /// Drops a simulated process's agent, so that it cannot run any more.
+    /// Returns a proof of death for a simulated process, by dropping its agent, which then cannot
+    /// run any more.
     pub fn from_simulated<C: Clock>(agent: Box<dyn Agent<C>>) -> ProofOfDeath {
         drop(agent);
         ProofOfDeath(())
@@ -108,7 +109,7 @@ impl ProofOfDeath {
 pub struct Incarnation {
     /// The number of the incarnation, from 0.
     pub epoch: u16,
-    /// `true` if its death is certain.
+    /// `true` if the death of the incarnation is certain.
     pub fenced: bool,
 }
 
@@ -182,28 +183,30 @@ impl Control {
 named_enum! {
     /// The reason of a quarantine, or the damage of memory that several strategies write.
     ProtocolViolation {
-        /// A cursor or a sequence in its ring jumped, went back or was overwritten.
+        /// A cursor or a sequence in the strategy's ring jumped, went back or was overwritten.
         BadCursor = "bad-cursor",
-        /// A message that is not a valid order.
+        /// The strategy sent a message that is not a valid order.
         Garbage = "garbage",
-        /// An order with the id of another strategy.
+        /// The strategy sent an order with the id of another strategy.
         ForeignId = "foreign-id",
-        /// An order of an incarnation that is not the current one.
+        /// The strategy sent an order of an incarnation that is not the current one.
         WrongEpoch = "wrong-epoch",
-        /// Orders whose sequences repeat, decrease or have gaps.
+        /// The strategy sent orders whose sequences repeat, decrease or have gaps.
         OutOfSequence = "out-of-sequence",
-        /// More orders for nonexistent venues than a mistake explains.
+        /// The strategy sent more orders for nonexistent venues than a mistake explains.
         UnknownVenue = "unknown-venue",
-        /// More orders beyond its limits than a mistake explains.
+        /// The strategy sent more orders beyond its limits than a mistake explains.
         Flood = "flood",
-        /// A claimed slot of the submit hand-off that it never writes; detected by the launcher.
+        /// The strategy claimed a slot of the submit hand-off and never wrote it; detected by the
+        /// launcher.
         #[serde(rename = "withheld-place")]
         UnwrittenClaim = "withheld-place",
         /// Shared memory of several strategies is damaged beyond repair.
         RingDamaged = "ring-damaged",
-        /// An invalid status block. Detected by the launcher.
+        /// The strategy's threads published an invalid status block. Detected by the launcher.
         ForgedStatus = "forged-status",
-        /// A changed header of a segment that only it can write. Detected by the launcher.
+        /// The strategy changed the header of a segment that only it can write. Detected by the
+        /// launcher.
         ForgedHeader = "forged-header",
     }
 }
@@ -225,7 +228,7 @@ impl ProtocolViolation {
 pub struct BlockedClaim {
     /// The number of the slot, modulo 2^54.
     pub slot: u64,
-    /// The running strategy that announces the slot in its own memory, if there is one.
+    /// The first running strategy whose own memory announces the slot, if there is one.
     pub announcer: Option<StrategyIndex>,
     /// Time at which the engine first saw the slot blocked, in ticks.
     pub since_ticks: u64,
@@ -288,7 +291,8 @@ impl RepairsWriter {
         self.notify();
     }
 
-    /// Reports a quarantine: the engine reads no more from it, and the launcher kills it.
+    /// Reports the quarantine of a strategy: the engine reads no more from it, and the launcher
+    /// kills it.
     pub fn quarantine(&self, strategy: StrategyIndex, epoch: u16, why: ProtocolViolation, now_ticks: u64) {
         self.set(strategy, QUARANTINED_TICKS, now_ticks);
         // Release: pairs with the Acquire in `strategy_repair`.
@@ -303,7 +307,7 @@ impl RepairsWriter {
         self.0[word_offset(strategy, REPAIRED)].load(Ordering::Relaxed) == u64::from(epoch) + 1
     }
 
-    /// Returns `true` if its quarantine was reported, possibly by a crashed engine.
+    /// Returns `true` if this incarnation's quarantine was reported, possibly by a crashed engine.
     pub fn was_quarantined(&self, strategy: StrategyIndex, epoch: u16) -> bool {
         let word = self.0[word_offset(strategy, QUARANTINED)].load(Ordering::Relaxed);
         word != 0 && word >> 8 == u64::from(epoch)

@@ -43,26 +43,26 @@ pub fn tape_segment(venue: VenueIndex) -> String {
 pub struct TapedTrade {
     /// The time of the trade, in ticks.
     pub ticks: u64,
-    /// The index of the instrument.
+    /// The index of the traded instrument.
     pub instrument: u16,
     /// The resting order's id; bit 63 is set for one of the opening book.
     pub maker: u64,
     /// The incoming order's id.
     pub taker: u64,
-    /// The price, in cents.
+    /// The price in cents.
     pub price: i64,
-    /// The quantity, in 1e-8 units.
+    /// The traded quantity, in 1e-8 units.
     pub quantity: u64,
 }
 
 /// A price level of an exchange's final book.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TapedLevel {
-    /// The price, in cents.
+    /// The price in cents.
     pub price: i64,
     /// The quantity shown, in 1e-8 units.
     pub quantity: u64,
-    /// Number of orders.
+    /// Number of orders at the price level.
     pub orders: u64,
 }
 

@@ -115,7 +115,7 @@ pub fn thread_segment(name: &str) -> String {
 /// The purpose of a shared-memory segment, such as a ring, a schedule or a stamp log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPurpose {
-    /// Plan and state of the run.
+    /// The control segment: plan and state of the run.
     Control,
     /// A part of the link with this index in [`Plan::links`].
     Link(usize),
@@ -125,9 +125,9 @@ pub enum SegmentPurpose {
     Positions(StrategyIndex),
     /// Status block and stamp log of the thread with this index in [`Plan::threads`].
     Thread(usize),
-    /// The doorbell of that thread.
+    /// The doorbell of the thread with this index in [`Plan::threads`].
     Bell(usize),
-    /// The word through which the first of these threads wakes the second one.
+    /// The word through which the first of two threads wakes the second one.
     Wake(usize, usize),
     /// The engine's reports about strategies and gateways that died.
     Repairs,
@@ -137,7 +137,8 @@ pub enum SegmentPurpose {
     Market(VenueIndex),
     /// The sequence of a recording's orders.
     ReplaySequence,
-    /// Commands of operators and the engine's answers; they have names at every isolation level.
+    /// Commands of operators, or the engine's answers to them; such segments have names at every
+    /// isolation level.
     Commands,
     /// The board of a board benchmark.
     Board,
@@ -159,11 +160,12 @@ pub enum SegmentRights {
 /// A segment of a run: specification, purpose and rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunSegment {
-    /// Name, place, size and kind.
+    /// Name, place, size and kind of the segment.
     pub spec: SegmentSpec,
     /// The purpose of the segment.
     pub purpose: SegmentPurpose,
-    /// The role after whose death the segment is reset; `None`: it is kept for the whole run.
+    /// The role after whose death the segment is reset; `None` if the segment is kept for the whole
+    /// run.
     pub reset_with_role: Option<Role>,
     /// The rights of the roles; the launcher has all, and the reaper reads logs.
     pub rights: SegmentRights,
@@ -237,7 +239,7 @@ impl RunSegment {
         let (Some(Role::Strategy(strategy)), None) = (writers.next(), writers.next()) else { return None };
         let process = &plan.processes[plan.process_of(Role::Strategy(strategy))?];
         let is_apart = !plan.strategies_of(process).is_empty();
-        (is_apart || plan.isolation.of(strategy) == Isolation::Keys).then_some(strategy)
+        (is_apart || plan.isolation.kind_of(strategy) == Isolation::Keys).then_some(strategy)
     }
 
     /// Returns `true` if a role that is not trusted can write the segment, such as a strategy.
@@ -323,7 +325,7 @@ fn results(plan: &Plan, index: usize) -> Option<RunSegment> {
 }
 
 /// Describes the run's control segment, of `words` words, which every process maps for reading.
-pub fn control(words: usize) -> RunSegment {
+pub fn control_segment(words: usize) -> RunSegment {
     RunSegment {
         spec: memory(CONTROL, CONTROL_KIND, words),
         purpose: SegmentPurpose::Control,
@@ -335,7 +337,7 @@ pub fn control(words: usize) -> RunSegment {
 /// Returns a process's access to each segment; it cannot map segments that are not listed.
 pub fn rights<'a>(plan: &Plan, process: &'a ProcessPlan) -> impl Iterator<Item = (String, Access)> + use<'a> {
     let roles: Vec<Role> = plan.roles_of(process).collect();
-    let all = segments(plan).into_iter().chain([control(0)]);
+    let all = segments(plan).into_iter().chain([control_segment(0)]);
     all.filter_map(move |segment| {
         segment.access(roles.iter().copied()).map(|access| (segment.spec.name, access))
     })

@@ -79,7 +79,7 @@ impl Plan {
             clock: ClockSource::Monotonic,
             ns_per_tick: 1.0,
             technique: Technique::default(),
-            isolation: IsolationLevels::all(Isolation::Process),
+            isolation: IsolationLevels::uniform(Isolation::Process),
             threading: Threading::Shared,
             placement: Placement::Engine,
             stamps: Stamps::All,
@@ -199,7 +199,9 @@ impl Plan {
                     processes.iter().find(holds).map(|process| process.name.clone())
                 }
                 (Role::Orchestrator, _) | (Role::Gateway(_), Placement::Engine) => Some(ENGINE.into()),
-                (Role::Strategy(index), _) if self.isolation.of(index).is_thread() => Some(ENGINE.into()),
+                (Role::Strategy(index), _) if self.isolation.kind_of(index).is_thread() => {
+                    Some(ENGINE.into())
+                }
                 (Role::Strategy(index), _) => {
                     groups.iter().position(|group| group.contains(&index)).map(group_name)
                 }
@@ -250,8 +252,8 @@ impl Plan {
         self.isolation.level_of(strategy).group_size() > 1 && !self.trading().is_spare(strategy)
     }
 
-    /// Returns `true` if the speculation of a process is closed: that of strategies, by the run's
-    /// setting or by their level.
+    /// Returns `true` if a process disables indirect branch speculation: one of strategies does, by
+    /// the run's setting or by their level.
     pub fn closes_speculation(&self, process: &ProcessPlan) -> bool {
         let is_closed = |role: Role| match role {
             Role::Strategy(strategy) => {
@@ -263,7 +265,7 @@ impl Plan {
         self.roles_of(process).all(is_closed)
     }
 
-    /// Returns `true` if the speculation of some process is closed.
+    /// Returns `true` if some process of the run disables indirect branch speculation.
     pub fn has_closed_speculation(&self) -> bool {
         self.processes.iter().any(|process| self.closes_speculation(process))
     }
@@ -275,7 +277,7 @@ impl Plan {
             return Err(PlanError::Strategies(strategies as u64));
         }
         ensure(trading.spare_strategies < trading.strategies, "not all strategies are spare")?;
-        let can_add = |spare| !self.isolation.of(spare).is_thread() && self.on_death != OnDeath::Stop;
+        let can_add = |spare| !self.isolation.kind_of(spare).is_thread() && self.on_death != OnDeath::Stop;
         ensure(trading.spares().all(can_add), "spare strategies are processes, whose deaths are contained")?;
         if !(1..=MAX_VENUES).contains(&venues) {
             return Err(PlanError::Venues(venues as u64));

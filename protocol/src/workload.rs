@@ -22,17 +22,18 @@ use system::named_enum;
 named_enum! {
     /// The thread and process in which an exchange runs.
     ExchangePlacement {
-        /// On the thread of its venue's gateway.
+        /// The exchange runs on the thread of its venue's gateway.
         Gateway = "gateway",
-        /// On a thread of its own, in the process of its venue's gateway.
+        /// The exchange runs on a thread of its own, in the process of its venue's gateway.
         Thread = "thread",
-        /// In a process of its own.
+        /// The exchange runs in a process of its own.
         Process = "process",
     }
 }
 
 named_enum! {
-    /// The journaling of exchanges and engine (write-ahead log), and the failures that it survives.
+    /// The journaling of exchanges and engine (write-ahead log), by the failures that a journal
+    /// survives.
     #[derive(Default)]
     Journaling {
         /// None: the state of an exchange that dies is lost.
@@ -50,9 +51,10 @@ named_enum! {
 named_enum! {
     /// The sequence in which an exchange executes orders.
     OrderSequence {
-        /// In the order of arrival.
+        /// Orders are executed in the order of their arrival.
         Arrival = "arrival",
-        /// In the sequence of a recording: see [`ReplayStep`](crate::topology::ReplayStep).
+        /// Orders are executed in the sequence of a recording: see
+        /// [`ReplayStep`](crate::topology::ReplayStep).
         Recorded = "recorded",
     }
 }
@@ -84,7 +86,7 @@ pub enum Workload {
 pub struct Trading {
     /// Number of strategies, 1 to [`MAX_STRATEGIES`](crate::wire::MAX_STRATEGIES).
     pub strategies: u16,
-    /// How many of them, the last ones, are spare: retired from the start, until an operator adds
+    /// Number of spare strategies, the last ones: retired from the start, until an operator adds
     /// them.
     #[serde(default)]
     pub spare_strategies: u16,
@@ -92,7 +94,7 @@ pub struct Trading {
     pub venues: u16,
     /// Kinds of strategies, round-robin: [`Trading::ON_SCHEDULE`], registered or with a command.
     pub strategy_kinds: Vec<String>,
-    /// Kinds of venues, likewise: [`Trading::DELAY_VENUE`], [`Trading::BOOK`], registered ones.
+    /// Kinds of venues, round-robin: [`Trading::DELAY_VENUE`], [`Trading::BOOK`], registered ones.
     pub venue_kinds: Vec<String>,
     /// Number of credentials, at least 1, assigned to strategies round-robin. Each venue has a
     /// gateway for each of them.
@@ -117,7 +119,7 @@ pub struct Trading {
     pub capacity: u32,
     /// Maximum number of open orders of a strategy; the engine reserves space for their reports.
     pub max_open: u32,
-    /// Maximum number of orders that a gateway holds before it stops reading its inbox.
+    /// Maximum number of orders that a gateway holds, at which the gateway stops reading its inbox.
     pub max_held: u32,
     /// Time (ns) after which a gateway closes an unanswered order; 0: longest delay + 1 s.
     #[serde(default)]
@@ -135,7 +137,8 @@ pub struct Trading {
     pub tells_release: bool,
     /// The longest venue delay in the schedule, in nanoseconds.
     pub max_delay_ns: u64,
-    /// The orchestrator's extra work per order in nanoseconds; its counter has the measured value.
+    /// The orchestrator's extra work per order in nanoseconds; the counter `work` has the measured
+    /// value.
     pub work_ns: u64,
     /// The instruments; orders refer to them by index. Empty: one instrument with any price.
     #[serde(default)]
@@ -152,11 +155,11 @@ pub struct Trading {
     /// `true` if strategies may leave core dumps.
     #[serde(default)]
     pub core_dumps: bool,
-    /// Whether processes of strategies may be influenced by what others made the CPU predict.
+    /// Whether processes of strategies use indirect branch speculation (Spectre v2) as by default.
     #[serde(default)]
     pub speculation: Speculation,
-    /// Time in nanoseconds for which only the strategies of one place of the isolation are offered
-    /// orders, before those of another; 0: all at all times.
+    /// Time in nanoseconds for which only strategies at one position of the isolation list are
+    /// offered orders, before those at another; 0: all at all times.
     #[serde(default)]
     pub crossover_ns: u64,
 }

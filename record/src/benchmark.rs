@@ -52,18 +52,19 @@ pub enum BenchmarkRequest {
         /// A kernel that lacks some feature is accepted.
         weaker_sandbox: bool,
     },
-    /// Make a run. The due times of its writes follow, if it has any ([`write_time_count`]).
+    /// Make a run of the benchmark. The due times of its writes follow, if it has any
+    /// ([`write_time_count`]).
     Run(Box<RunRequest>),
 }
 
 /// The plan of a requested run, which has no identity yet, and its place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRequest {
-    /// Plan of the run.
+    /// Plan of the requested run.
     pub plan: Plan,
-    /// Folder in which the run's own is created.
+    /// Folder in which the folder of the run is created.
     pub out: PathBuf,
-    /// Effect of a termination signal.
+    /// Effect of a termination signal on the run.
     pub interruption: Interruption,
 }
 
@@ -71,9 +72,9 @@ pub struct RunRequest {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BenchmarkReply {
-    /// Containers can be started.
+    /// Containers can be started on this machine.
     HasContainers,
-    /// The run was made. The words of its memory follow.
+    /// The requested run was made. The words of its memory follow.
     Run(Box<RunReply>),
     /// The request was not fulfilled.
     Failed(BenchmarkFailure),
@@ -82,7 +83,7 @@ pub enum BenchmarkReply {
 /// The outcome of a run that was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReply {
-    /// Plan of the run, with its identity.
+    /// Plan of the run that was made, with its identity.
     pub plan: Plan,
     /// Outcome of the run.
     pub outcome: RunOutcome,
@@ -92,19 +93,19 @@ pub struct RunReply {
     pub deaths: Vec<RoleRestart>,
     /// Clock of the runs of this process.
     pub clock: RunClock,
-    /// Result words of each thread, in the order of the plan; `None` for a thread without any. Its
-    /// status and counters are [`protocol::status::LOG_OFFSET`] words before them.
+    /// Number of result words of each thread, in the order of the plan; `None` for a thread without
+    /// any. Its status and counters are [`protocol::status::LOG_OFFSET`] words before them.
     pub result_words: Vec<Option<usize>>,
-    /// Words of the board of a board benchmark.
+    /// Number of words of the board of a board benchmark.
     pub board_words: Option<usize>,
 }
 
 /// The clock of the runs that one process made.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunClock {
-    /// Source of the ticks.
+    /// Source of the clock's ticks.
     pub source: ClockSource,
-    /// Cost of one read, in nanoseconds.
+    /// Cost of one read of the clock, in nanoseconds.
     pub read_ns: f64,
     /// Nanoseconds per tick, measured from the first run of the process until after this one.
     pub ns_per_tick: f64,
@@ -127,7 +128,7 @@ pub enum FailureKind {
     Usage,
     /// A termination signal came before anything was measured.
     Interrupted,
-    /// Anything else: exit code 1.
+    /// Any other failure: exit code 1.
     Other,
 }
 
@@ -139,13 +140,13 @@ pub fn write_time_count(plan: &Plan) -> usize {
     }
 }
 
-/// Writes the line of a request or a reply.
+/// Writes a request or a reply as one line of JSON.
 pub fn write_line(output: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *output, message)?;
     output.write_all(b"\n")
 }
 
-/// Reads the line of a request or a reply; `None` at the end of the input.
+/// Reads a request or a reply from one line of JSON; `None` at the end of the input.
 ///
 /// # Errors
 /// `InvalidData`: the line is not such a message.
@@ -157,7 +158,7 @@ pub fn read_line<T: DeserializeOwned>(input: &mut impl BufRead) -> io::Result<Op
     serde_json::from_slice(&line).map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Writes the words that follow a message.
+/// Writes 64-bit words that follow a request or a reply in a pipe.
 pub fn write_words(output: &mut impl Write, words: impl ExactSizeIterator<Item = u64>) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(words.len().min(CHUNK_WORDS) * WORD_BYTES);
     for word in words {

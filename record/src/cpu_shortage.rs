@@ -14,36 +14,37 @@
 use crate::numbers::{count, duration};
 use serde::{Deserialize, Serialize};
 
-/// The CPU time of a thread while it was silent or did not exit, with the kernel's counters of its
-/// cgroup and of the machine over the same time. Absent counters: the kernel does not have them.
+/// The CPU time of a thread that was silent or did not exit, with the counters of its cgroup and of
+/// the machine over that time. Absent counters: the kernel does not have them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuShortage {
-    /// Length of the observed time, in nanoseconds.
+    /// Length of the time over which the thread was observed, in nanoseconds.
     pub over_ns: u64,
     /// State of the thread at the end, as in `/proc/PID/stat`; `None` if it was not read.
     pub state: Option<char>,
-    /// CPU time of the thread (`schedstat`).
+    /// CPU time that the thread used, in nanoseconds (`schedstat`).
     pub ran_ns: u64,
-    /// Time in which the thread was runnable and waited for a CPU (`schedstat`).
+    /// Time in nanoseconds in which the thread was runnable and waited for a CPU (`schedstat`).
     pub waited_ns: u64,
-    /// How often its cgroup was throttled (`cpu.stat`).
+    /// Number of times that the thread's cgroup was throttled (`cpu.stat`).
     pub throttled: Option<u64>,
-    /// For how long its cgroup was throttled (`cpu.stat`).
+    /// Time for which the thread's cgroup was throttled, in nanoseconds (`cpu.stat`).
     pub throttled_ns: Option<u64>,
-    /// Weight of its cgroup (`cpu.weight`, or `cpu.shares` of cgroup v1).
+    /// CPU weight of the thread's cgroup (`cpu.weight`, or `cpu.shares` of cgroup v1).
     pub weight: Option<u64>,
-    /// Time in which some thread of its cgroup waited for a CPU (`cpu.pressure`).
+    /// Time in nanoseconds in which some thread of the cgroup waited for a CPU (`cpu.pressure`).
     pub group_waited_ns: Option<u64>,
-    /// Time in which some thread of the machine waited for a CPU (`/proc/pressure/cpu`).
+    /// Time in nanoseconds in which some thread of the machine waited for a CPU
+    /// (`/proc/pressure/cpu`).
     pub machine_waited_ns: Option<u64>,
-    /// CPU time that the host took, over all CPUs (`/proc/stat`).
+    /// CPU time in nanoseconds that the host took, over all CPUs (`/proc/stat`).
     pub stolen_ns: Option<u64>,
-    /// Time that the thread's CPU spent in the kernel, for any thread (`/proc/stat`); absent if the
-    /// thread was migrated.
+    /// Time in nanoseconds that the thread's CPU spent in the kernel, for any thread
+    /// (`/proc/stat`); absent if the thread was migrated.
     pub kernel_ns: Option<u64>,
-    /// Runnable threads of the machine at the end (`/proc/loadavg`).
+    /// Number of runnable threads of the machine at the end (`/proc/loadavg`).
     pub runnable: Option<u64>,
-    /// CPUs of the machine.
+    /// Number of CPUs of the machine.
     pub cpus: u64,
 }
 

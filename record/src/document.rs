@@ -77,7 +77,7 @@ pub trait Document: Serialize + Sized {
     }
 }
 
-/// Reads a document from the file of its own in a folder.
+/// Reads a document from its file in a folder.
 ///
 /// # Errors
 /// No such file, or one that is damaged or of another version.
@@ -86,7 +86,8 @@ pub fn read<D: Document>(folder: &Path) -> Result<D, DocumentError> {
     parse(&path, &read_text(&path, D::ABSENT, D::REMEDY)?)
 }
 
-/// Serializes what a command prints with `--json`: indented, with its schema.
+/// Serializes the answer that a command prints with `--json`: indented, with the name of its
+/// schema.
 ///
 /// # Errors
 /// A value that JSON cannot hold.
@@ -114,7 +115,7 @@ struct SchemaHeader {
 /// The kind of an error in reading a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentFault {
-    /// The file is missing.
+    /// The document's file is missing.
     Absent,
     /// The operating system returned an error.
     Unreadable,
@@ -128,7 +129,7 @@ pub enum DocumentFault {
     Other,
     /// The file holds another version of the document.
     Version,
-    /// The values are inconsistent.
+    /// The values of the document are inconsistent.
     Content,
 }
 

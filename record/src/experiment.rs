@@ -26,22 +26,23 @@ const FOLDERS: [(&str, &str); 11] = [
 /// The head of an experiment's record.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExperimentHead {
-    /// The kind of experiment: `bill`, `compare`, `lab`.
+    /// The kind of the experiment: `bill`, `compare`, `lab`.
     pub kind: String,
-    /// `running`, `complete` or `interrupted`.
+    /// The state of the experiment: `running`, `complete` or `interrupted`.
     #[serde(default)]
     pub state: String,
-    /// The process that measures it or did: process id and start time.
+    /// The process that measures the experiment or did: process id and start time.
     #[serde(default)]
     pub launcher: (u32, u64),
 }
 
-/// An experiment in a line, as its program tells it.
+/// A summary of an experiment in one line, as the program that measures such experiments gives it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExperimentLine {
-    /// Its kind and its number of settings and repeats: `bill of 2 settings, 5 repeats`.
+    /// The kind of the experiment, with its number of settings and repeats: `bill of 2 settings, 5
+    /// repeats`.
     pub setting: String,
-    /// Whether its latencies may be quoted.
+    /// Whether latencies of the experiment may be quoted.
     pub fitness: Option<Fitness>,
 }
 
@@ -69,7 +70,8 @@ impl ExperimentHead {
         self.state == "running" && is_running(pid, start)
     }
 
-    /// Returns what its folder is, where that of a run was wanted, and the command that shows it.
+    /// Returns a description of the experiment's folder, for an error where a run's folder was
+    /// wanted, and the command that shows the experiment.
     pub fn describe_folder(&self, folder: &Path) -> String {
         let text = FOLDERS.iter().find(|(kind, _)| *kind == self.kind).map(|(_, text)| *text);
         text.unwrap_or("the folder of an experiment, not of a run")

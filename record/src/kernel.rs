@@ -21,7 +21,7 @@ pub struct KernelAccount {
 /// The voluntary context switches of all threads of a process: how often it was woken up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WakeUps {
-    /// Number of wake-ups.
+    /// Number of wake-ups of the process.
     pub times: u64,
     /// Length of the observation, in nanoseconds.
     pub ns: u64,
@@ -33,17 +33,17 @@ pub struct WakeUps {
 pub struct CoreAccount {
     /// Number of the core.
     pub core: u32,
-    /// Time in which the hypervisor ran another guest (`/proc/stat`, in units of 10 ms on most
-    /// kernels).
+    /// Time in nanoseconds in which the hypervisor ran another guest (`/proc/stat`, in units of 10
+    /// ms on most kernels).
     pub steal_ns: Option<u64>,
-    /// Time in interrupt handlers (`/proc/stat`).
+    /// Time in interrupt handlers, in nanoseconds (`/proc/stat`).
     pub irq_ns: Option<u64>,
-    /// Time in soft interrupts (`/proc/stat`).
+    /// Time in soft interrupts, in nanoseconds (`/proc/stat`).
     pub softirq_ns: Option<u64>,
-    /// Time in which runnable threads waited for the core, all threads together
+    /// Time in nanoseconds in which runnable threads waited for the core, all threads together
     /// (`/proc/schedstat`).
     pub run_delay_ns: Option<u64>,
-    /// Number of interrupts (`/proc/interrupts`).
+    /// Number of interrupts that the core handled (`/proc/interrupts`).
     pub interrupts: Option<u64>,
     /// Most frequent interrupts with their counts.
     #[serde(rename = "most")]
@@ -53,7 +53,7 @@ pub struct CoreAccount {
 /// Misses of caches by strategies' threads during a run, or why they were not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheMisses {
-    /// Why nothing was counted; null if misses were.
+    /// The reason why no cache misses were counted; null if some were.
     pub absent: Option<String>,
     /// The misses of each strategy that was counted.
     pub strategies: Vec<StrategyMisses>,
@@ -64,9 +64,9 @@ pub struct CacheMisses {
 pub struct StrategyMisses {
     /// Index of the strategy.
     pub strategy: StrategyIndex,
-    /// Misses of the data TLB.
+    /// Number of read misses in the data TLB.
     pub dtlb: Option<u64>,
-    /// Misses of the last-level cache.
+    /// Number of read misses in the last-level cache.
     pub last_level: Option<u64>,
 }
 

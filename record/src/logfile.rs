@@ -159,7 +159,7 @@ impl<R: Read> LogReader<R> {
         Ok(Self { source, file, header, status, counters, block: Vec::new(), records: 0, ended: None })
     }
 
-    /// Returns the checked header of the log.
+    /// Returns the checked header of the segment that the log was saved from.
     pub const fn header(&self) -> &Header {
         &self.header
     }
@@ -184,7 +184,7 @@ impl<R: Read> LogReader<R> {
         self.records
     }
 
-    /// Returns the next records in log order; `None` after the last.
+    /// Returns the next block of records in log order; `None` after the last.
     ///
     /// # Errors
     /// [`LogError`] at the first invalid record, after all records before it were returned.
@@ -259,7 +259,7 @@ impl<R: Read> LogReader<R> {
 pub struct RecordBlock<'a> {
     /// Number of the first record in the log, from 0.
     pub first: u64,
-    /// The words of the records, at least one.
+    /// The bytes of the records, at least one record.
     pub bytes: &'a [[u8; RECORD_BYTES]],
 }
 

@@ -34,7 +34,7 @@ pub struct Machine {
     pub tsc_invariant: bool,
     /// Kernel release.
     pub kernel: String,
-    /// Memory in bytes.
+    /// Size of the machine's memory in bytes.
     pub memory_bytes: u64,
     /// Free space in /dev/shm, in bytes.
     pub shm_free_bytes: u64,
@@ -45,7 +45,7 @@ pub struct Machine {
     pub switching: Switching,
 }
 
-/// What CPU and kernel do when a core switches to the thread of another process, and when. It
+/// How CPU and kernel are set up for a switch of a core to the thread of another process. It
 /// decides what a process costs more than a thread on a shared core.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -54,8 +54,8 @@ pub struct Switching {
     /// `Mitigation: Retpolines; IBPB: conditional; STIBP: disabled`; those that do not affect the
     /// machine are left out.
     pub mitigations: BTreeMap<String, String>,
-    /// The kernel's word for the speculation of this process over indirect branches:
-    /// `conditional …` where a process may close its own, as `--speculation closed` does.
+    /// The kernel's report about indirect branch speculation of this process: `conditional …` where
+    /// a process may close its own, as `--speculation closed` does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch_speculation: Option<String>,
     /// Whether entries of the TLB have the id of their address space (PCID), so that a switch does
@@ -63,7 +63,8 @@ pub struct Switching {
     pub pcid: bool,
     /// The mode of transparent huge pages: `always`, `madvise` or `never`.
     pub huge_pages: Option<String>,
-    /// The state of hardware threads: `on`, `off`, `forceoff` or `notsupported`.
+    /// The state of simultaneous multithreading (SMT, hardware threads): `on`, `off`, `forceoff` or
+    /// `notsupported`.
     pub smt: Option<String>,
     /// The scheduler's slice in nanoseconds, after which a thread that has waited gets the core;
     /// only root may read it.

@@ -11,9 +11,9 @@ const PASSING: [&str; 3] = ["cpu quota", "load", "other runs"];
 pub enum CheckState {
     /// Nothing needs fixing.
     Ok,
-    /// A possible improvement.
+    /// A possible improvement of the machine.
     Note,
-    /// Latencies measured here must not be quoted, or a run cannot start.
+    /// A problem: latencies measured on this machine must not be quoted, or a run cannot start.
     Bad,
 }
 
@@ -31,9 +31,9 @@ pub struct MachineCheck {
 }
 
 impl MachineCheck {
-    /// Returns `true` if the check may have another result in a minute: the quota, the load, and
-    /// other runs.
-    pub fn is_passing(&self) -> bool {
+    /// Returns `true` if the cause that the check found may pass within a minute: the quota, the
+    /// load, and other runs.
+    pub fn is_temporary(&self) -> bool {
         PASSING.contains(&self.name.as_str())
     }
 

@@ -1,8 +1,8 @@
 //! Number formatting for people: few digits and a fitting unit.
 
-/// Formats a duration for people in a fitting unit: `412 ns`, `12.3 µs`, `250 ms`, `24.0 h`.
-/// Nanoseconds up to 9,999, then micro- and milliseconds, seconds, hours and days, with three
-/// significant digits or more.
+/// Formats a duration in nanoseconds for people, in a fitting unit: `412 ns`, `12.3 µs`, `250 ms`,
+/// `24.0 h`. Nanoseconds up to 9,999, then micro- and milliseconds, seconds, hours and days, with
+/// three significant digits or more.
 pub fn duration(ns: u64) -> String {
     const UNITS: [(&str, f64); 5] = [("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("h", 3.6e12), ("d", 8.64e13)];
     if ns <= 9_999 {
@@ -12,7 +12,7 @@ pub fn duration(ns: u64) -> String {
     format!("{} {}", plain(ns as f64 / unit.1), unit.0)
 }
 
-/// Formats a duration; a dash if it is unknown.
+/// Formats a duration in nanoseconds for people; a dash if it is unknown.
 pub fn duration_or_dash(ns: Option<u64>) -> String {
     ns.map_or_else(|| "–".into(), duration)
 }
@@ -24,7 +24,8 @@ const TOO_MANY: f64 = 10_000.0;
 /// A unit is too long for a row of durations if the shortest has less than this of it.
 const TOO_FEW: f64 = 0.05;
 
-/// Formats the durations of one row in one unit: `0.42 µs`, `13,300 µs`. A dash for an unknown one.
+/// Formats the durations of one table row, in nanoseconds, in one unit: `0.42 µs`, `13,300 µs`. A
+/// dash for an unknown one.
 pub fn in_one_unit<const N: usize>(durations: [Option<u64>; N]) -> [String; N] {
     let known = || durations.iter().flatten().filter(|ns| **ns > 0).map(|ns| *ns as f64);
     let max = known().fold(0.0, f64::max);
@@ -35,7 +36,7 @@ pub fn in_one_unit<const N: usize>(durations: [Option<u64>; N]) -> [String; N] {
     durations.map(|ns| ns.map_or_else(|| "–".into(), |ns| format!("{} {name}", number(ns))))
 }
 
-/// Formats a difference of durations with its sign: `+12 ns`, `−1,234 µs`.
+/// Formats a difference of durations in nanoseconds with its sign: `+12 ns`, `−1,234 µs`.
 pub fn signed(ns: f64) -> String {
     let sign = if ns < 0.0 { "−" } else { "+" };
     format!("{sign}{}", duration(ns.abs().round() as u64))
@@ -93,7 +94,7 @@ pub fn plain(number: f64) -> String {
     }
 }
 
-/// Formats a share as a percentage: `42%`; a dash if it is unknown or not finite.
+/// Formats a share from 0 to 1 as a percentage: `42%`; a dash if it is unknown or not finite.
 pub fn percent(share: Option<f64>) -> String {
     share
         .filter(|share| share.is_finite())

@@ -15,25 +15,25 @@ use std::fmt;
 /// The saved record of a run: everything about it except its logs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Version of bulkhead.
+    /// Version of bulkhead that made the run.
     pub version: String,
-    /// Build of bulkhead; of older records nothing is known.
+    /// Build of bulkhead that made the run; of older records nothing is known.
     #[serde(default)]
     pub build: Build,
-    /// Start of the run, UTC: `2026-11-20T06:15:02Z`.
+    /// Start time of the run in UTC: `2026-11-20T06:15:02Z`.
     pub started: String,
     /// Plan of the run, from which every process derives its part.
     pub plan: Plan,
     /// Machine that the run used.
     pub machine: Machine,
-    /// Schedule of the orders.
+    /// Schedule of the run's orders.
     pub input: InputRecord,
-    /// Calibration of the clock.
+    /// Calibration of the run's clock.
     pub clock: ClockCalibration,
     /// Core-to-core round trip between two cores of the run.
     #[serde(rename = "floor")]
     pub core_to_core_rtt: CoreToCoreRtt,
-    /// Outcome of the run.
+    /// End of the run: complete, or stopped and why.
     pub outcome: RunOutcome,
     /// Exit of each process, in the order of the plan.
     pub exits: Vec<ProcessExit>,
@@ -70,7 +70,7 @@ pub struct RunRecord {
     /// fault that a process injects itself. Empty if they were not counted.
     #[serde(default, rename = "strikes")]
     pub fault_injections: Vec<Option<u64>>,
-    /// Misses of caches by strategies' threads.
+    /// Misses of caches by the threads of strategies.
     #[serde(default)]
     pub misses: CacheMisses,
 }
@@ -82,9 +82,9 @@ pub struct Build {
     pub commit: Option<String>,
     /// Whether tracked sources differed from the commit.
     pub modified: Option<bool>,
-    /// The compiler with its version: `rustc 1.95.0 (…)`; empty if unknown.
+    /// The compiler of the build, with its version: `rustc 1.95.0 (…)`; empty if unknown.
     pub compiler: String,
-    /// The profile: `release` or `debug`; empty if unknown.
+    /// The Cargo profile of the build: `release` or `debug`; empty if unknown.
     pub profile: String,
 }
 
@@ -108,7 +108,8 @@ pub struct OperatorCommand {
     pub ticks: u64,
     /// Process id of the operator.
     pub pid: u32,
-    /// Command as text: `kill strategy-0`, `revive all`, `limit all max-position=100`.
+    /// Command of the operator as text: `kill strategy-0`, `revive all`, `limit all
+    /// max-position=100`.
     pub what: String,
 }
 
@@ -177,21 +178,26 @@ pub struct Incident {
     pub epoch: u16,
     /// Process id of the dead incarnation; 0 if it could not be started.
     pub pid: u32,
-    /// Cause: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, `quarantined: bad-cursor`, …
+    /// Cause of the death: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, `quarantined:
+    /// bad-cursor`, …
     pub cause: String,
     /// Violation for which the engine quarantined the strategy before its death; `None` if it did
     /// not.
     pub quarantined: Option<ProtocolViolation>,
-    /// Time at which the launcher injected the fault; `None` if it did not.
+    /// Time at which the launcher injected the fault, in nanoseconds since the start of the run;
+    /// `None` if it did not.
     pub fault_ns: Option<u64>,
-    /// Time of detection: the process had ended, exceeded its liveness deadline, or was
-    /// quarantined.
+    /// Time at which the death was detected, in nanoseconds since the start of the run: the process
+    /// had ended, exceeded its liveness deadline, or was quarantined.
     pub detected_ns: u64,
-    /// Time at which the death was certain and the fence was set.
+    /// Time in nanoseconds since the start of the run at which the death was certain and the fence
+    /// was set.
     pub fenced_ns: u64,
-    /// Time at which the engine had repaired the rings; `None` if the run ended before.
+    /// Time in nanoseconds since the start of the run at which the engine had repaired the rings;
+    /// `None` if the run ended before.
     pub repaired_ns: Option<u64>,
-    /// Time at which the next incarnation ran its duty cycles; `None` if there is none.
+    /// Time in nanoseconds since the start of the run at which the next incarnation ran its duty
+    /// cycles; `None` if there is none.
     pub restarted_ns: Option<u64>,
     /// Reason for which the strategy was not restarted any more; `None` if it was, or the plan has
     /// no restarts.
@@ -203,18 +209,18 @@ pub struct Incident {
     /// CPU time of the killed process until it ended, if that took long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_exit: Option<CpuShortage>,
-    /// It was a thread of the engine's process and was fenced without a proof of its death: it may
-    /// have run again, and may have written to its log after the fence.
+    /// The strategy was a thread of the engine's process and was fenced without a proof of its
+    /// death: the thread may have run again, and may have written to its log after the fence.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub abandoned: bool,
-    /// Its death was proven before the kernel had dismantled its process.
+    /// The strategy's death was proven before the kernel had dismantled its process.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub proven_early: bool,
-    /// An operator ended it; `None`: it died.
+    /// How an operator ended the strategy; `None`: the strategy died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_operator: Option<EndByOperator>,
-    /// The strategies that shared its process and ended with it, itself included; empty if it had a
-    /// process of its own.
+    /// The strategies that shared the dead process and ended with it, itself included; empty if the
+    /// strategy had a process of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<StrategyIndex>,
 }
@@ -223,14 +229,15 @@ pub struct Incident {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndByOperator {
-    /// It has no successor.
+    /// The operator ended the strategy without a successor.
     Retired,
-    /// It has a successor of this kind; empty: of the same one.
+    /// The operator ended the strategy for a successor of this kind; empty: of the same kind.
     Replaced(String),
 }
 
 impl EndByOperator {
-    /// Describes it as the cause of an end: `replaced by maker, by an operator`.
+    /// Describes the operator's action as the cause of a strategy's end: `replaced by maker, by an
+    /// operator`.
     pub fn describe(&self) -> String {
         match self {
             Self::Retired => "retired by an operator".into(),
@@ -248,20 +255,21 @@ pub struct Addition {
     pub strategy: StrategyIndex,
     /// Epoch of the incarnation that was started.
     pub epoch: u16,
-    /// Kind of the strategy; empty: that of its predecessor, or of the plan.
+    /// Kind of the added strategy; empty: that of its predecessor, or of the plan.
     pub kind: String,
-    /// Time at which it was started.
+    /// Time at which the strategy was started, in nanoseconds since the start of the run.
     pub started_ns: u64,
-    /// Time at which it ran its duty cycles; `None` if it never did.
+    /// Time in nanoseconds since the start of the run at which the strategy ran its duty cycles;
+    /// `None` if it never did.
     pub running_ns: Option<u64>,
 }
 
 /// A strategy or a process that stayed down after failed restarts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StayedDown {
-    /// Consecutive failed restarts; 0 if none was tried.
+    /// Number of consecutive failed restarts; 0 if none was tried.
     pub restarts: u32,
-    /// Reason, with the cause of the last death.
+    /// The reason for staying down, with the cause of the last death.
     pub why: String,
 }
 
@@ -285,19 +293,20 @@ pub struct RoleRestart {
     pub role: Role,
     /// Process id of the dead process.
     pub pid: u32,
-    /// Cause: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
+    /// Cause of the death: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
     pub cause: String,
-    /// Time at which the launcher injected the fault; `None` if it did not.
+    /// Time at which the launcher injected the fault, in nanoseconds since the start of the run;
+    /// `None` if it did not.
     pub fault_ns: Option<u64>,
-    /// Time at which the launcher detected the death.
+    /// Time at which the launcher detected the death, in nanoseconds since the start of the run.
     pub detected_ns: u64,
-    /// Time at which the successor ran its duty cycles with the whole state of the journal; `None`
-    /// if the run ended before.
+    /// Time in nanoseconds since the start of the run at which the successor ran its duty cycles
+    /// with the whole state of the journal; `None` if the run ended before.
     pub recovered_ns: Option<u64>,
-    /// The steps between the detection and that.
+    /// Times of the steps between the detection of the death and the successor's duty cycles.
     #[serde(default)]
     pub steps: RestartSteps,
-    /// Records in the journal at that time.
+    /// Number of records in the journal at the time of the recovery.
     pub records: u64,
     /// Journal records that the successor replayed; the others were part of its snapshot or standby
     /// state.
@@ -309,15 +318,16 @@ pub struct RoleRestart {
 /// not reached, or not reported by its process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestartSteps {
-    /// Its death was proven, and its standby promoted or a process started.
+    /// Time at which the role's death was proven, and its standby was promoted or a process
+    /// started.
     pub restarted_ns: Option<u64>,
-    /// The successor began to recover.
+    /// Time at which the successor began to recover.
     pub begun_ns: Option<u64>,
-    /// All records of the journal were applied.
+    /// Time at which all records of the journal were applied.
     pub replayed_ns: Option<u64>,
-    /// Its duty cycles began.
+    /// Time at which the duty cycles of the successor began.
     pub running_ns: Option<u64>,
-    /// Its death was proven before the kernel had dismantled its process.
+    /// The role's death was proven before the kernel had dismantled its process.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub proven_early: bool,
 }
@@ -328,26 +338,31 @@ pub struct RestartSteps {
 pub struct Outage {
     /// Name of the dead process in the plan.
     pub process: String,
-    /// Gateways of the process.
+    /// Gateways that the dead process ran.
     pub gateways: Vec<GatewayIndex>,
-    /// Process id; 0 if it could not be started.
+    /// Process id of the dead process; 0 if it could not be started.
     pub pid: u32,
-    /// Cause: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
+    /// Cause of the death: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
     pub cause: String,
-    /// Time at which the launcher injected the fault; `None` if it did not.
+    /// Time at which the launcher injected the fault, in nanoseconds since the start of the run;
+    /// `None` if it did not.
     pub fault_ns: Option<u64>,
-    /// Time at which the launcher detected the death.
+    /// Time at which the launcher detected the death, in nanoseconds since the start of the run.
     pub detected_ns: u64,
-    /// Time at which the death was certain and the fence was set.
+    /// Time in nanoseconds since the start of the run at which the death was certain and the fence
+    /// was set.
     pub fenced_ns: u64,
-    /// Time at which the engine had handled its last report and, unless a successor resumes the
-    /// session, closed its open orders. `None` if the run ended before.
+    /// Time in nanoseconds since the start of the run at which the engine had handled the process's
+    /// last report and, unless a successor resumes the session, closed its open orders. `None` if
+    /// the run ended before.
     pub repaired_ns: Option<u64>,
-    /// Orders that were open and were closed with the reason `venue-unknown`.
+    /// Number of orders that were open and were closed with the reason `venue-unknown`.
     pub unknown: u64,
-    /// Time at which the next incarnation accepted orders; `None` if the venues stayed down.
+    /// Time in nanoseconds since the start of the run at which the next incarnation accepted
+    /// orders; `None` if the venues stayed down.
     pub restarted_ns: Option<u64>,
-    /// Time of its first order by the stamps; `None` in saved records, which do not contain it.
+    /// Time of the next incarnation's first order by the stamps, in nanoseconds since the start of
+    /// the run; `None` in saved records, which do not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served_ns: Option<u64>,
     /// Reason for which the process was not restarted any more; `None` if it was, or is never
@@ -365,8 +380,8 @@ impl Outage {
         venues
     }
 
-    /// Describes the outage: `gateway-1 (pid 4711) of venue-1 died: signal 9 (SIGKILL)`; with
-    /// several credentials it is `of venue-0/credential-1`.
+    /// Describes the outage for people: `gateway-1 (pid 4711) of venue-1 died: signal 9 (SIGKILL)`;
+    /// with several credentials it is `of venue-0/credential-1`.
     pub fn describe(&self, plan: &Plan) -> String {
         let Self { process, pid, cause, .. } = self;
         let places = self.gateways.iter().map(|gateway| plan.trading().gateway_place(*gateway));
@@ -384,20 +399,21 @@ impl Outage {
 pub struct OpenOrders {
     /// Number of samples between the start and the last report.
     pub samples: u64,
-    /// Integral over time, in orders × ticks.
+    /// Integral of the number of open orders over time, in orders × ticks.
     pub order_ticks: f64,
-    /// Sum of (h·d)²/2 over the intervals: the variance of the integral.
+    /// Upper bound of the integral's variance: the sum of (h·d)²/2 over the intervals between
+    /// samples.
     pub variance: f64,
 }
 
 /// The schedule of a run's orders: arrivals, seed, window and delays.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InputRecord {
-    /// Arrival process: `uniform`, `poisson`, `pareto`, `stress` or `file`.
+    /// Arrival process of the orders: `uniform`, `poisson`, `pareto`, `stress` or `file`.
     pub arrivals: String,
-    /// Replayed file, if any.
+    /// Name of the replayed file, if any.
     pub file: Option<String>,
-    /// Seed of all random numbers.
+    /// Seed of all random numbers of the run.
     pub seed: u64,
     /// Time from the first due order to the end of the window, in nanoseconds; 0 under closed
     /// pacing.
@@ -447,7 +463,7 @@ pub struct CoreToCoreRtt {
     /// Median round trip after the run, in nanoseconds.
     pub after_ns: Option<f64>,
     /// Median round trip of unsynchronized threads, in nanoseconds
-    /// (`system::floor::out_of_step_ns`).
+    /// (`system::floor::unsynchronized_ns`).
     #[serde(rename = "out_of_step_ns", default)]
     pub unsynchronized_ns: Option<f64>,
 }
@@ -462,7 +478,7 @@ pub enum RunOutcome {
     Interrupted,
     /// A process died, hung during startup or reported an error.
     Failed {
-        /// Name of the process in the plan.
+        /// Name of the failed process in the plan.
         process: String,
         /// Process id.
         pid: u32,
@@ -474,13 +490,13 @@ pub enum RunOutcome {
 /// The exit status of a process of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessExit {
-    /// Name of the process in the plan.
+    /// Name of the ended process in the plan.
     pub process: String,
-    /// Process id.
+    /// Process id of the ended process.
     pub pid: u32,
-    /// Exit status: `exit 0`, `signal 9 (SIGKILL)`, …
+    /// Exit status of the process: `exit 0`, `signal 9 (SIGKILL)`, …
     pub how: String,
-    /// Resource usage by the kernel; null if it was not collected.
+    /// Resource usage of the process, by the kernel; null if it was not collected.
     #[serde(default)]
     pub usage: Option<ProcessUsage>,
 }
@@ -489,17 +505,17 @@ pub struct ProcessExit {
 /// process, over all its incarnations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessUsage {
-    /// Time from its start until the launcher saw all its threads at the barrier, in nanoseconds,
-    /// to within 5 %; null if they never arrived.
+    /// Time from the start of the process until the launcher saw all its threads at the barrier, in
+    /// nanoseconds, to within 5 %; null if they never arrived.
     pub startup_ns: Option<u64>,
-    /// CPU time of all its threads until then, in nanoseconds.
+    /// CPU time of all threads of the process until they were at the barrier, in nanoseconds.
     pub startup_cpu_ns: Option<u64>,
-    /// CPU time of all its threads until its end, in nanoseconds.
+    /// CPU time of all threads of the process until its end, in nanoseconds.
     pub cpu_ns: Option<u64>,
     /// Peak memory in bytes, including shared memory, as last sampled: at the barrier, when half of
     /// the orders were sent, or when all were answered.
     pub peak_bytes: Option<u64>,
-    /// Memory shared with the run at that time, in bytes: rings, schedule and log.
+    /// Memory shared with the run at the time of the peak, in bytes: rings, schedule and log.
     pub shared_bytes: Option<u64>,
     /// Private resident memory in bytes, the largest sampled: when half of the orders were sent and
     /// when all were. Like the others below it is the strategy's, not its container's.
@@ -508,14 +524,14 @@ pub struct ProcessUsage {
     /// Resident memory in bytes that other processes have mapped too: text, rings, logs.
     #[serde(default)]
     pub resident_shared_bytes: Option<u64>,
-    /// Memory of its page tables in bytes.
+    /// Memory of the process's page tables in bytes.
     #[serde(default)]
     pub page_table_bytes: Option<u64>,
     /// Memory in bytes that is mapped by huge pages.
     #[serde(default)]
     pub huge_bytes: Option<u64>,
-    /// Proportional set size in bytes: its private memory and its share of what others have mapped
-    /// too.
+    /// Proportional set size in bytes: the process's private memory and its share of what others
+    /// have mapped too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pss_bytes: Option<u64>,
 }

@@ -57,7 +57,7 @@ pub fn program() -> String {
 
 /// Prints a warning to stderr with control characters escaped. Unlike `eprintln!` it does not panic
 /// if stderr cannot be written, for example a file on a full disk.
-pub fn complain(line: &str) {
+pub fn print_warning(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }
 

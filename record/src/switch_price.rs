@@ -10,18 +10,21 @@ use serde::{Deserialize, Serialize};
 pub struct SwitchPrice {
     /// Memory that each side walks before it hands over, in bytes.
     pub set_bytes: u64,
-    /// Between two threads of a process, with the walk, the wake-up and the wait.
+    /// Nanoseconds for a switch between two threads of a process, with the walk, the wake-up and
+    /// the wait.
     pub thread_ns: f64,
-    /// The same between two processes.
+    /// Nanoseconds for a switch between threads of two processes, with the walk, the wake-up and
+    /// the wait.
     pub process_ns: f64,
-    /// Median of process minus thread over the pairs of batches.
+    /// Median price in nanoseconds: process minus thread, over the pairs of batches.
     pub price_ns: f64,
-    /// The ends of the median's interval at 95 %.
+    /// The ends of the 95 % confidence interval of the median price, in nanoseconds.
     pub interval_ns: [f64; 2],
 }
 
 impl SwitchPrice {
-    /// Describes the price for people: `+1,234 ns [+1,200 ns, +1,300 ns] of 3.21 µs with 256KiB`.
+    /// Describes the price of a switch for people: `+1,234 ns [+1,200 ns, +1,300 ns] of 3.21 µs
+    /// with 256KiB`.
     pub fn describe(&self) -> String {
         let [low, high] = self.interval_ns.map(signed);
         let of = duration(self.thread_ns.max(0.0) as u64);

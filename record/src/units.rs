@@ -29,7 +29,7 @@ pub enum UnitError {
     /// The time has no unit.
     #[error("{0:?} has no unit: write ns, us, ms, s, m or h behind it, for example {example}ms", example = example(.0))]
     NoUnit(String),
-    /// The text is not a time.
+    /// The text is not a time with a unit.
     #[error("{0:?} is not a time: expected a number and ns, us, ms, s, m or h, for example 5ms or 1.5s")]
     Time(String),
     /// The time is negative.
@@ -49,7 +49,7 @@ pub enum UnitError {
     /// The text is not a delay.
     #[error("{0:?} is not a delay: expected fixed:5ms or uniform:5ms..500ms")]
     Delay(String),
-    /// The delay is a range without its kind.
+    /// The delay is a range whose distribution, such as `uniform`, is missing.
     #[error("a range of delays has no kind: write uniform:{0}")]
     NoKind(String),
     /// The range ends before it begins.

@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 /// nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WakeTimes {
-    /// Number of wake-ups.
+    /// Number of wake-ups that were measured.
     pub wakes: u32,
-    /// The median.
+    /// The median time from the wake-up call to the woken thread, in nanoseconds.
     pub p50_ns: f64,
-    /// Nine of ten take no longer.
+    /// The time in nanoseconds that nine of ten wake-ups do not exceed.
     pub p90_ns: f64,
-    /// 99 of 100 take no longer.
+    /// The time in nanoseconds that 99 of 100 wake-ups do not exceed.
     pub p99_ns: f64,
 }
 
 impl WakeTimes {
     /// Returns the percentiles of measured times; `None` with fewer than 100, which have no p99.
-    pub fn of(mut all: Vec<f64>) -> Option<Self> {
+    pub fn from_times(mut all: Vec<f64>) -> Option<Self> {
         all.sort_unstable_by(f64::total_cmp);
         let at = |share: f64| all[((all.len() - 1) as f64 * share) as usize];
         (all.len() >= 100).then(|| Self {
@@ -30,7 +30,7 @@ impl WakeTimes {
         })
     }
 
-    /// Describes the times for people: `9.1 µs at the median, 31 µs at p90, 1.2 ms at p99`.
+    /// Describes the wake-up times for people: `9.1 µs at the median, 31 µs at p90, 1.2 ms at p99`.
     pub fn describe(&self) -> String {
         let [p50, p90, p99] = [self.p50_ns, self.p90_ns, self.p99_ns].map(|ns| duration(ns as u64));
         format!("{p50} at the median, {p90} at p90, {p99} at p99")
@@ -44,12 +44,12 @@ mod tests {
     #[test]
     fn percentiles_are_those_of_the_sorted_times() {
         let all: Vec<f64> = (0..200).rev().map(|at| 1e6 + f64::from(at)).collect();
-        let times = WakeTimes::of(all).unwrap();
+        let times = WakeTimes::from_times(all).unwrap();
         assert_eq!(
             (times.wakes, times.p50_ns, times.p90_ns, times.p99_ns),
             (200, 1e6 + 99.0, 1e6 + 179.0, 1e6 + 197.0)
         );
         assert!(times.describe().starts_with("1,000 µs at the median, "), "{}", times.describe());
-        assert_eq!(WakeTimes::of(vec![1.0; 99]), None);
+        assert_eq!(WakeTimes::from_times(vec![1.0; 99]), None);
     }
 }

@@ -98,7 +98,7 @@ fn ends(
     let segment = attached.region(&tape::tape_segment(venue), tape::KIND)?;
     let tape = RunTape(TapeWriter::resume(&segment.words()));
     let board = match trading.market_data {
-        true => Some(MarketBoard::new(venue.0, segments::market_writer(attached, plan, venue)?)),
+        true => Some(MarketBoard::new(venue.0, segments::attach_market_writer(attached, plan, venue)?)),
         false => None,
     };
     Ok((sessions, tape, board))
@@ -119,7 +119,7 @@ pub(super) fn recover(
     let FollowedJournal { replica, mut totals, queues } =
         followed.unwrap_or_else(|| FollowedJournal::none(log_totals(plan), session_queues(plan, venue)));
     let ends = ends(plan, thread, venue, queues, attached)?;
-    totals.scan(&segments::log(attached, &thread.name)?);
+    totals.scan(&segments::attach_log(attached, &thread.name)?);
     let watermarks = environment.exchange_outputs(log_watermarks(&totals, ends.1.0.total_trades()));
     let time = Timebase { start_ticks: control.start_ticks(), ns_per_tick: plan.ns_per_tick };
     let folder = journal_folder(plan, venue);
@@ -178,9 +178,9 @@ pub(super) fn map(
     }
     attached.region(&tape::tape_segment(venue), tape::KIND)?;
     if plan.trading().market_data {
-        segments::market_writer(attached, plan, venue)?;
+        segments::attach_market_writer(attached, plan, venue)?;
     }
-    segments::thread(attached, &thread.name)?;
+    segments::attach_thread(attached, &thread.name)?;
     Ok(())
 }
 

@@ -177,7 +177,7 @@ fn strategy_agent<P: Producer, S: Strategy>(
     make: &dyn Fn(&strategy::Context) -> S,
 ) -> Result<StrategyAgent<S, P>> {
     let session = session(parts.plan, context, submit, parts.attached)?;
-    let market = segments::market(parts.attached, parts.plan)?;
+    let market = segments::attach_market(parts.attached, parts.plan)?;
     let working_set = WorkingSet::allocate(&parts.plan.trading().memory, context.strategy);
     let agent = StrategyAgent::new(make(context), session).with_market_data(market);
     Ok(agent.with_working_set(working_set))
@@ -227,7 +227,7 @@ fn orchestrator<P, C: Consumer>(
     plan.trading().spares().for_each(|spare| submit.forget(spare.as_usize()));
     let completion = (ends.consumer)(&completion_link(plan), attached)?;
     let outputs = outputs(plan, false, send_queues(plan), attached)?
-        .with_commands(segments::command_channel(attached)?);
+        .with_commands(segments::attach_command_channel(attached)?);
     let orchestrator = Orchestrator::new(submit, completion, new_core(plan)?, outputs, ());
     let (supervision, repairs) = supervision(parts)?;
     Ok(orchestrator.supervised(supervision, repairs, 0))
@@ -296,7 +296,7 @@ pub(super) fn outputs(
         let bell = bell_of(attached, plan, thread, Role::Strategy(index))?;
         returns.push(Sender::bounded(ring, bell, queue));
     }
-    let inherited = segments::inherited_positions_writers(attached, plan)?;
+    let inherited = segments::attach_inherited_positions_writers(attached, plan)?;
     Ok(Outputs::new(inboxes, returns, TimedWork::new(trading.work_ns)).with_inherited_positions(inherited))
 }
 

@@ -89,8 +89,8 @@ fn recover_engine(
     }
     let folder = journal_folder(plan);
     let watermarks = environment.engine_outputs(watermarks);
-    let outputs =
-        outputs(plan, is_restartable, queues, attached)?.with_commands(segments::command_channel(attached)?);
+    let outputs = outputs(plan, is_restartable, queues, attached)?
+        .with_commands(segments::attach_command_channel(attached)?);
     let (replica, reader) = match replica {
         Some((replica, reader)) => (replica, Some(reader)),
         None => (Replica::new(new_core(plan)?, plan.stamps), None),
@@ -115,7 +115,7 @@ pub(super) fn journal_folder(plan: &Plan) -> PathBuf {
 }
 
 pub(super) fn orchestrator_log(plan: &Plan, attached: &mut Attached<'_>) -> Result<ReadOnlyWords> {
-    Ok(segments::log(attached, &thread_of(plan, Role::Orchestrator)?.name)?)
+    Ok(segments::attach_log(attached, &thread_of(plan, Role::Orchestrator)?.name)?)
 }
 
 /// Maps the segments that the engine's threads will use.
@@ -131,7 +131,7 @@ pub(super) fn map_segments(plan: &Plan, attached: &mut Attached<'_>) -> Result<(
     for strategy in 0..trading.strategies {
         attached.receiver(&spsc_mux::ring_name(&submit_link(plan), strategy.into()))?;
     }
-    segments::inherited_positions_writers(attached, plan)?;
-    segments::command_channel(attached)?;
+    segments::attach_inherited_positions_writers(attached, plan)?;
+    segments::attach_command_channel(attached)?;
     Ok(())
 }

@@ -173,7 +173,7 @@ fn complete_log(
     attached: &mut Attached<'_>,
 ) -> Result<(GatewayLog, Vec<Message>)> {
     let thread = thread_of(plan, Role::Gateway(GatewayIndex(last.gateway)))?;
-    let (present, _) = last.find_in(&segments::log(attached, &thread.name)?);
+    let (present, _) = last.find_in(&segments::attach_log(attached, &thread.name)?);
     let mut log = GatewayLog::new(open_log(plan, thread, attached)?, present);
     if let Some(order) = &last.last_order {
         log.order(order, None, last.gateway);

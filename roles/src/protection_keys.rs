@@ -36,7 +36,7 @@ impl ProtectionKeys {
                  launcher::system::alloc::CountingAllocator = launcher::system::alloc::CountingAllocator;"
             );
         }
-        keys::learn_panics(strategies[0], trial).context("--isolation keys")?;
+        keys::detect_panic_start(strategies[0], trial).context("--isolation keys")?;
         Ok(Some(Self { strategies, shared }))
     }
 

@@ -71,7 +71,7 @@ pub(super) fn watermarks_in_log(totals: &LogTotals) -> OutputWatermarks {
 
 /// Opens a thread's stamp log for appending.
 pub(super) fn open_log(plan: &Plan, thread: &ThreadPlan, attached: &mut Attached<'_>) -> Result<StampLog> {
-    let words = segments::thread(attached, &thread.name)?;
+    let words = segments::attach_thread(attached, &thread.name)?;
     Ok(segments::stamp_log(plan, thread, &words))
 }
 

@@ -85,7 +85,7 @@ fn report_failure(
     attached: &mut Attached<'_>,
 ) {
     for thread in &process_plan.threads {
-        if let Ok(segment) = segments::thread(attached, &plan.threads[*thread as usize].name) {
+        if let Ok(segment) = segments::attach_thread(attached, &plan.threads[*thread as usize].name) {
             StatusWriter::new(&segment).fail(&format!("{error:#}"));
         }
     }
@@ -158,7 +158,7 @@ fn publish_recovery(
 ) -> Result<()> {
     let ended_ticks = plan.clock.now();
     for thread in &process_plan.threads {
-        let segment = segments::thread(attached, &plan.threads[*thread as usize].name)?;
+        let segment = segments::attach_thread(attached, &plan.threads[*thread as usize].name)?;
         let status = StatusWriter::new(&segment);
         status.set(StatusField::RecoveryBegunTicks, begun_ticks);
         status.set(StatusField::RecoveryEndedTicks, ended_ticks);
@@ -189,7 +189,7 @@ fn build_loops<'a>(
 ) -> Result<Vec<ThreadLoop<'a>>> {
     let mut parts = Vec::new();
     for &thread in threads {
-        let segment = segments::thread(attached, &thread.name)?;
+        let segment = segments::attach_thread(attached, &thread.name)?;
         let rights = keys.map(|keys| keys.rights_of(plan, thread)).transpose()?.flatten();
         // What the thread has is on its own heap.
         let (composed, idle) = on_heap_of(rights.as_ref(), || {

@@ -112,7 +112,7 @@ pub fn standby<'a>(
     let roles: Vec<Role> = plan.roles_of(process_plan).collect();
     let mut thread_segments = Vec::new();
     for thread in &threads {
-        thread_segments.push(segments::log(attached, &thread.name)?);
+        thread_segments.push(segments::attach_log(attached, &thread.name)?);
     }
     match (&threads[..], &roles[..]) {
         ([thread], [Role::Exchange(venue)]) => {

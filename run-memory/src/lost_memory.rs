@@ -20,7 +20,7 @@ pub fn lost_segments(segments: &Segments) -> Vec<String> {
     let plan = &segments.plan;
     let is_memory = |place| matches!(place, SegmentPlace::Memory | SegmentPlace::Reserve);
     let control = segments.control.memory();
-    let named = topology::segments(plan).into_iter().chain([topology::control(control.len())]);
+    let named = topology::segments(plan).into_iter().chain([topology::control_segment(control.len())]);
     let named = named.filter(|segment| is_memory(segment.spec.place) && !segment.is_sealed(plan));
     let cut = |(what, bytes): (String, u64)| {
         // A removed name takes no memory from processes that have it mapped.

@@ -187,7 +187,7 @@ impl Segments {
             let control =
                 Shared::read_only(CONTROL, &path(CONTROL)).context("cannot open the control segment")?;
             self.shim_control = Some(control.file(Access::Read).try_clone().context("too few descriptors")?);
-            self.shared.push((topology::control(0), control));
+            self.shared.push((topology::control_segment(0), control));
         }
         if !self.shared.is_empty() {
             // Now that the descriptors have their numbers.
@@ -355,7 +355,7 @@ impl Segments {
     /// Returns the address of the control segment: the run's id, or an inherited descriptor,
     /// `fd:N`.
     pub fn address(&self) -> String {
-        segments::address(&self.plan)
+        segments::run_address(&self.plan)
     }
 }
 

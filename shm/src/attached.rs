@@ -76,13 +76,13 @@ pub struct Attached<'a> {
     heap_objects: HashMap<String, Arc<dyn Send + Sync>>,
 }
 
-/// The objects of one type that the threads of a process share on the heap: the queues of a
-/// technique, which has them in a `static`. Each belongs to one [`Attached`].
+/// The objects of one type, such as a technique's queues, that the threads of a process share on
+/// the heap by name. Their technique has them in a `static`. Each belongs to one [`Attached`].
 #[derive(Debug)]
 pub struct HeapObjects<T>(Mutex<Vec<Weak<T>>>);
 
 impl<T: Send + Sync + 'static> HeapObjects<T> {
-    /// Creates an empty collection.
+    /// Creates an empty collection of shared objects.
     pub const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
@@ -198,7 +198,8 @@ impl<'a> Attached<'a> {
         named.into_iter().map(|(_, region)| region.words()).collect()
     }
 
-    /// Returns a segment that this process has mapped for writing; `None` if it has not.
+    /// Returns a segment that this process has mapped for writing; `None` if the segment is not
+    /// mapped for writing.
     pub fn mapped(&self, what: &str) -> Option<AtomicWords> {
         self.regions.get(what).map(|region| region.words())
     }

@@ -12,7 +12,8 @@ pub const MAX_WORDS: usize = 128;
 /// The reason why a wait on several words returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// A wake-up, a word that had changed before, or no reason.
+    /// The wait ended by a wake-up, by a word that had changed before, or without a cause
+    /// (spuriously).
     Rung,
     /// The timeout expired.
     TimedOut,

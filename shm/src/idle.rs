@@ -6,7 +6,7 @@ use core::time::Duration;
 
 /// A strategy for the time between two duty cycles that find no work: spin, yield, sleep or park.
 pub trait Idle {
-    /// `true` if the idle strategy can yield the core.
+    /// Whether the idle strategy can yield the core at all.
     const CAN_YIELD: bool = true;
 
     /// Returns `true` if the next [`Idle::idle`] yields the core. Then the thread may be
@@ -16,10 +16,10 @@ pub trait Idle {
         true
     }
 
-    /// Waits as the idle strategy does, for at most `max_ns` nanoseconds, often far less. Called
-    /// after each duty cycle without work. 0 means to retry at once (a ring is full). After many
-    /// empty cycles, strategies that sleep do so for some microseconds even then: the consumer may
-    /// need the core.
+    /// Spins, yields, sleeps or parks after a duty cycle without work, for at most `max_ns`
+    /// nanoseconds, often far less. 0 means to retry at once (a ring is full). After many empty
+    /// cycles, strategies that sleep do so for some microseconds even then: the consumer may need
+    /// the core.
     fn idle(&mut self, max_ns: u64);
 
     /// Resets the strategy to its first step, after a duty cycle with work.
@@ -167,13 +167,13 @@ impl Idle for Park {
     }
 }
 
-/// An idle strategy chosen at run time: one branch, mostly before a system call. Loops that spin
-/// are compiled for [`Spin`] alone; the others share this type, so that each agent is compiled only
-/// twice.
+/// An idle strategy that is chosen at run time, at the cost of one branch for each wait. Loops that
+/// spin are compiled for [`Spin`] alone; the others share this type, so that each agent is compiled
+/// only twice.
 pub enum IdleStrategy {
     /// Polls without a pause: see [`Spin`].
     Spin(Spin),
-    /// Yields the core: see [`Yield`].
+    /// Yields the core to other threads: see [`Yield`].
     Yield(Yield),
     /// Waits longer step by step: see [`Backoff`].
     Backoff(Backoff),

@@ -6,20 +6,20 @@
 pub struct SplitMix64(pub u64);
 
 impl SplitMix64 {
-    /// Draws 64 bits.
+    /// Draws the next 64 pseudo-random bits.
     #[inline]
     pub const fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
-    /// Draws a number below `bound` from the upper bits.
+    /// Draws a pseudo-random number below `bound`, from the upper bits.
     #[inline]
     pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.draw() as u128 * bound as u128) >> 64) as u64
     }
 
-    /// Draws a number from 0 to just below 1.
+    /// Draws a pseudo-random fraction from 0 to just below 1.
     #[inline]
     pub const fn share(&mut self) -> f64 {
         (self.draw() >> 11) as f64 / (1u64 << 53) as f64

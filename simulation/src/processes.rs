@@ -292,11 +292,11 @@ impl<'a> SimulatedProcesses<'a> {
                             act,
                         ),
                     }?;
-                    let segment = segments::thread(attached, &thread.name)?;
+                    let segment = segments::attach_thread(attached, &thread.name)?;
                     composed.arm(attached, &segment)
                 }
             };
-            let segment = segments::thread(attached, &thread.name)?;
+            let segment = segments::attach_thread(attached, &thread.name)?;
             built.push((index as usize, thread.name.clone(), agent, segment));
         }
         let writable = attached.writable();

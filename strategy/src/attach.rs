@@ -34,13 +34,13 @@ pub fn context(
     epoch: u16,
     attached: &mut Attached<'_>,
 ) -> Result<Context, AttachError> {
-    let (schedule, entries) = segments::schedule(attached, index)?;
+    let (schedule, entries) = segments::attach_schedule(attached, index)?;
     let trading = plan.trading();
     let orders = trading.orders.get(index.as_usize()).copied().unwrap_or(0);
     let sent_before = match epoch {
         0 => 0,
         _ => {
-            let log = segments::log(attached, &thread(plan, index)?.name)?;
+            let log = segments::attach_log(attached, &thread(plan, index)?.name)?;
             count_point(&log, Point::StrategySend) as u64
         }
     };
@@ -49,7 +49,7 @@ pub fn context(
     (context.orders, context.sent_before) = (orders.saturating_sub(sent_before), sent_before);
     context.max_open = trading.max_open.into();
     if context.is_successor() {
-        context = context.with_inherited_positions(segments::inherited_positions(attached, index)?);
+        context = context.with_inherited_positions(segments::attach_inherited_positions(attached, index)?);
     }
     Ok(context)
 }

@@ -16,8 +16,8 @@ pub fn allocations() -> u64 {
     ALLOCATIONS.with(Cell::get)
 }
 
-/// Returns the number of bytes that the calling thread has allocated, with reallocations and with
-/// what it has freed again; 0 if the program's allocator does not count.
+/// Returns the number of bytes that the calling thread has allocated in all, reallocations included
+/// and frees ignored; 0 if the program's allocator does not count.
 pub fn allocated_bytes() -> u64 {
     BYTES.with(Cell::get)
 }

@@ -53,7 +53,7 @@ pub struct VirtualClock {
 /// A clock that is chosen at run time, so that loops that are not measured are compiled once.
 #[derive(Clone, Debug)]
 pub enum AnyClock {
-    /// A clock of the machine.
+    /// The machine's clock with this source of ticks.
     Real(ClockSource),
     /// The simulation's clock: see [`VirtualClock`].
     Virtual(VirtualClock),
@@ -195,7 +195,7 @@ impl Clock for VirtualClock {
 #[cfg(feature = "fixtures")]
 #[derive(Clone, Debug, Default)]
 pub struct CrashClock {
-    /// Number of reads so far.
+    /// Number of reads of the clock so far.
     pub reads: Rc<core::cell::Cell<u64>>,
     /// The number of the read that unwinds, from 1; the panic hook is not called.
     pub crash_at: u64,
@@ -212,7 +212,7 @@ impl Clock for CrashClock {
     }
 }
 
-/// A time of the run's clock and the same time of CLOCK_MONOTONIC, for calibration.
+/// One point in time on the run's clock and on CLOCK_MONOTONIC, for calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockPair {
     /// Time on the run's clock, in ticks.
@@ -303,7 +303,7 @@ pub fn step_ticks(clock: &impl Clock) -> f64 {
 pub struct Timebase {
     /// The tick of the start of the run.
     pub start_ticks: u64,
-    /// Nanoseconds per tick.
+    /// Nanoseconds per tick of the run's clock.
     pub ns_per_tick: f64,
 }
 

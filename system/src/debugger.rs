@@ -85,8 +85,9 @@ impl Debugger {
         }
     }
 
-    /// Asks for the next stop, unless one is still to come. Returns how many stops there were since
-    /// the last call, in which at least one thread was really stopped: none or one.
+    /// Asks the child process for the next stop of the threads, unless one is still to come.
+    /// Returns how many stops there were since the last call, in which at least one thread was
+    /// really stopped: none or one.
     ///
     /// # Errors
     /// The system does not let the child attach, or the child has died.

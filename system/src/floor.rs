@@ -192,7 +192,7 @@ impl PseudoRandomWork {
         Self(2)
     }
 
-    /// Computes for the next pseudo-random length. Not inlined: its instructions are the same for
+    /// Computes for the next pseudo-random duration. Not inlined: its instructions are the same for
     /// every caller, so that its time can be subtracted.
     #[inline(never)]
     pub fn run(&mut self) {

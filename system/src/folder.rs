@@ -38,7 +38,7 @@ pub enum NotRegular {
     /// The file is a named pipe, a socket, a device or a directory.
     #[error("not a regular file")]
     Kind,
-    /// The file has several hard links: writing to it would change the others.
+    /// The file has several hard links, and a write would change the file under all its names.
     #[error("a file with several names (hard links): writing into it would change the others")]
     Names,
 }

@@ -62,16 +62,21 @@ impl<J: Send + 'static> Peer<J> {
         })
     }
 
-    /// Measures between two floors. Returns the mean of the floors in nanoseconds, and the
-    /// measurement; `None` if the floors differ by more than a tenth.
+    /// Runs `measure` between two measurements of the cores' cache-line round trip (floor). Returns
+    /// the mean of the floors in nanoseconds, and the measurement; `None` if the floors differ by
+    /// more than a tenth.
     pub fn between_floors<R>(&self, rounds: u64, measure: impl FnOnce() -> R) -> Option<(f64, R)> {
-        between(&mut || self.floor(rounds), measure)
+        between_yardsticks(&mut || self.floor(rounds), measure)
     }
 }
 
-/// Measures between two runs of a yardstick. Returns their mean, and the measurement; `None` if
-/// they differ by more than a tenth.
-pub fn between<R>(yardstick: &mut impl FnMut() -> f64, measure: impl FnOnce() -> R) -> Option<(f64, R)> {
+/// Runs `measure` between two measurements of a `yardstick`, to find out whether the machine was
+/// steady. Returns the mean of the two, and the result of `measure`; `None` if the two differ by
+/// more than a tenth.
+pub fn between_yardsticks<R>(
+    yardstick: &mut impl FnMut() -> f64,
+    measure: impl FnOnce() -> R,
+) -> Option<(f64, R)> {
     let before = yardstick();
     let measured = measure();
     let after = yardstick();
@@ -115,7 +120,7 @@ mod tests {
     fn measurement_between_unequal_yardsticks_is_dropped() {
         let measure = |lengths: [f64; 2]| {
             let mut lengths = lengths.into_iter();
-            between(&mut || lengths.next().unwrap(), || "measured")
+            between_yardsticks(&mut || lengths.next().unwrap(), || "measured")
         };
         assert_eq!(measure([100.0, 109.0]), Some((104.5, "measured")));
         assert_eq!(measure([100.0, 111.0]), None);

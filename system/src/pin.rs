@@ -8,7 +8,7 @@ use thiserror::Error;
 /// The error that a thread could not be pinned to a core.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PinError {
-    /// Outside the affinity mask of this process (a cpuset, a container, taskset).
+    /// The core is outside the affinity mask of this process (a cpuset, a container, taskset).
     #[error("core {core} is not allowed here (allowed: {allowed:?}): choose from these with --cores")]
     NotAllowed {
         /// The requested core.
@@ -16,7 +16,7 @@ pub enum PinError {
         /// The allowed cores.
         allowed: Vec<u32>,
     },
-    /// The kernel accepted the request, but the affinity is different.
+    /// The kernel accepted the request, but the thread's affinity is different.
     #[error("core {0}: the kernel accepted the pinning but reads back {1:?}")]
     NotPinned(u32, Vec<u32>),
 }

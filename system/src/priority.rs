@@ -13,7 +13,8 @@ struct SchedParam {
     priority: i32,
 }
 
-/// Gives the calling thread alone a `SCHED_FIFO` priority; what it starts later is not affected.
+/// Gives the calling thread alone a `SCHED_FIFO` priority; threads and processes that it starts
+/// later do not inherit the priority.
 ///
 /// # Errors
 /// `EPERM`: neither `RLIMIT_RTPRIO` nor `CAP_SYS_NICE` allows it, or the cgroup has no real-time

@@ -27,8 +27,8 @@ pub fn state_in(stat: &str) -> Option<char> {
     stat.rsplit_once(')')?.1.trim_start().chars().next()
 }
 
-/// Returns how a process has ended all threads of which are zombies. Tracers may keep them, and the
-/// parent from waiting for the process. `None` in every other case.
+/// Returns the exit status of a process all of whose threads are zombies. Tracers may keep them,
+/// and the parent from waiting for the process. `None` in every other case.
 pub fn zombie_status(pid: u32) -> Option<ExitStatus> {
     let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).ok();
     has_only_zombies(pid).then(|| status_in(&stat()?))?
@@ -57,15 +57,15 @@ fn with_pid_of<T>(pidfd: BorrowedFd<'_>, call: impl FnOnce(u32) -> T) -> Option<
     (pid() == Some(id)).then_some(found)
 }
 
-/// How far a killed process has ended.
+/// The number of a killed process's threads, and how many of them are exiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExitingThreads {
     /// Number of threads that the kernel lists.
     pub count: usize,
-    /// Number of threads that cannot store to memory any more. 0 if the list changed while it was
+    /// Number of threads that cannot store to memory any more; 0 if the list changed while it was
     /// read.
     pub exiting: usize,
-    /// How the process ends; `None` if the kernel does not tell yet.
+    /// Exit status of the process; `None` if the kernel does not report it yet.
     pub status: Option<ExitStatus>,
 }
 
@@ -239,7 +239,7 @@ pub fn set_precise_timers() {
     set_timer_slack(1);
 }
 
-/// Sets how late the kernel may end timed waits of this thread (timer slack), in nanoseconds. 0
+/// Sets how late the kernel may end timed waits of this thread (timer slack), in nanoseconds; 0
 /// restores the initial value, usually 50 µs.
 pub fn set_timer_slack(ns: u64) {
     // If the kernel refuses, waits stay as imprecise as before.
@@ -330,7 +330,8 @@ pub fn reap_orphans(last_id: &[u32]) {
     }
 }
 
-/// Ends this process by another one's code or signal. Leaves no core file.
+/// Ends this process with the exit code or the signal of another process's `status`. Leaves no core
+/// file.
 pub fn exit_like(status: ExitStatus) -> ! {
     if let Some(fatal) = status.signal().and_then(|number| Signal::try_from(number).ok()) {
         let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
@@ -346,8 +347,9 @@ pub fn has_thread(pid: u32, tid: u64) -> bool {
     std::path::Path::new(&format!("/proc/{pid}/task/{tid}")).try_exists().unwrap_or(true)
 }
 
-/// Returns a contained thread's id in the caller's PID namespace; `tid` is its id in its own. `pid`
-/// is its process in the caller's namespace. `None` if the thread does not exist.
+/// Returns a contained thread's id in the caller's PID namespace, given the id in the thread's own
+/// namespace (`tid`). `pid` is its process in the caller's namespace. `None` if the thread does not
+/// exist.
 pub fn host_thread_id(pid: u32, tid: u64) -> Option<u64> {
     let tasks = format!("/proc/{pid}/task");
     if std::path::Path::new(&format!("{tasks}/{tid}")).exists() {

@@ -25,7 +25,8 @@ const OWNER_DIED: u32 = 0x4000_0000;
 /// The bit of a word that threads wait for (`FUTEX_WAITERS`): without it the kernel wakes nobody.
 const WAITERS: u32 = 0x8000_0000;
 
-/// What the word of a [`RobustLock`] states. Not to be believed: see the module.
+/// The state of a [`RobustLock`], as its word in shared memory shows it. Not to be believed: see
+/// the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockState {
     /// No thread holds the lock.
@@ -37,7 +38,7 @@ pub enum LockState {
 }
 
 impl LockState {
-    /// Returns what a word states.
+    /// Returns the state of the lock that a word shows.
     pub const fn from_word(word: u64) -> Self {
         match word as u32 {
             0 => Self::Free,

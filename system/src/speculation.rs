@@ -16,8 +16,8 @@ const PR_SPEC_FORCE_DISABLE: libc::c_ulong = 1 << 3;
 /// The line of `/proc/PID/status` with the state of the speculation.
 const STATUS_FIELD: &str = "SpeculationIndirectBranch:";
 
-/// Closes the speculation of the calling thread and of all that it starts, for good. Allocates
-/// nothing: it can be called between fork and exec.
+/// Disables indirect branch speculation (Spectre v2) for the calling thread and all that it starts,
+/// for good. Allocates nothing: it can be called between fork and exec.
 ///
 /// # Errors
 /// The kernel's answer: `EINVAL` without this control, `ENXIO` or `EPERM` where the mitigation is
@@ -31,7 +31,8 @@ pub fn close() -> io::Result<()> {
     if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Checks that a process could be closed here, by closing a short-lived thread.
+/// Checks that indirect branch speculation can be disabled on this machine, by a short-lived
+/// thread.
 ///
 /// # Errors
 /// Those of [`close`], or the kernel accepts the call and reports another state.
@@ -43,7 +44,7 @@ pub fn try_close() -> io::Result<()> {
     trial.join().unwrap_or_else(|_| Err(io::Error::other("the trial panicked")))
 }
 
-/// Returns why no process can be closed here; `None` if it can.
+/// Returns why indirect branch speculation cannot be disabled on this machine; `None` if it can.
 pub fn missing() -> Option<String> {
     let error = try_close().err()?;
     let why = match error.raw_os_error() {
@@ -56,7 +57,7 @@ pub fn missing() -> Option<String> {
     Some(format!("closed speculation: {why}: {error}"))
 }
 
-/// Checks that the speculation of a process is closed, by the kernel's word.
+/// Checks that the kernel reports indirect branch speculation as disabled for a process.
 ///
 /// # Errors
 /// It is not, or the process is gone.
@@ -64,8 +65,8 @@ pub fn check_closed(pid: u32) -> io::Result<()> {
     check_state(&fs::read_to_string(format!("/proc/{pid}/status"))?)
 }
 
-/// Returns the kernel's word for the state of the speculation in the text of a `status` file, such
-/// as `conditional enabled`; `None` if it has none.
+/// Returns the state of indirect branch speculation in the text of a `status` file, such as
+/// `conditional enabled`; `None` if the kernel does not report it.
 pub fn state(status: &str) -> Option<&str> {
     status.lines().find_map(|line| line.strip_prefix(STATUS_FIELD)).map(str::trim)
 }

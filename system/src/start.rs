@@ -12,14 +12,15 @@ use std::process::Command;
 /// The conditions under which a process is started. By default they are its parent's.
 #[derive(Debug, Default)]
 pub struct StartConditions {
-    /// The `cgroup.procs` files of the groups that it enters, open for writing.
+    /// The `cgroup.procs` files of the cgroups that the process enters, open for writing.
     pub groups: Vec<File>,
-    /// Resource limits, soft and hard; one that the parent may not set is lowered to its hard
-    /// limit.
+    /// Resource limits of the process, soft and hard; one that the parent may not set is lowered to
+    /// the parent's hard limit.
     pub limits: Vec<(Resource, u64)>,
-    /// User and group that it becomes, without any further group. Only root can ask for it.
+    /// User and group ids that the process takes, without any further group; `None`: those of its
+    /// parent. Only root can ask for it.
     pub user: Option<(u32, u32)>,
-    /// It closes its speculation over indirect branches.
+    /// Whether the process disables indirect branch speculation (Spectre v2) for itself.
     pub closes_speculation: bool,
 }
 

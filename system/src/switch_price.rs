@@ -33,22 +33,22 @@ const END: u64 = 1 << 31;
 /// The times of a pair of batches, each in nanoseconds for one switch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SwitchPair {
-    /// Between two threads of one process.
+    /// Nanoseconds for a switch between two threads of one process.
     pub thread_ns: f64,
-    /// Between two processes.
+    /// Nanoseconds for a switch between threads of two processes.
     pub process_ns: f64,
 }
 
-/// The error that the switch cannot be measured.
+/// The reason why switches between address spaces cannot be measured.
 #[derive(Debug, Error)]
 pub enum SwitchError {
-    /// The core may not be used.
+    /// The measuring thread may not run on the requested core.
     #[error(transparent)]
     Pin(#[from] PinError),
-    /// The system refuses shared memory.
+    /// The system refuses the shared memory of the measurement.
     #[error(transparent)]
     Memory(#[from] RegionError),
-    /// The system refuses a process.
+    /// The system refuses to start a process for the measurement.
     #[error("cannot start the other side: {0}")]
     Start(#[from] std::io::Error),
     /// The other side was not scheduled in time, or died.

@@ -22,13 +22,13 @@ const MAX_WAIT: Duration = Duration::from_secs(2);
 /// The word that ends the measurement.
 const END: u64 = u32::MAX as u64;
 
-/// The error that wake-ups cannot be measured.
+/// The reason why wake-ups of an idle core cannot be measured.
 #[derive(Debug, Error)]
 pub enum WakeError {
-    /// A core may not be used.
+    /// A measuring thread may not run on its core.
     #[error(transparent)]
     Pin(#[from] PinError),
-    /// The other side was not scheduled in time.
+    /// The woken thread was not scheduled in time.
     #[error("the other side did not answer within two seconds")]
     Silent,
 }

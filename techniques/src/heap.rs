@@ -80,7 +80,7 @@ impl Link for CrossbeamArrayQueue {
 /// queue loads two cursors. `spsc-mux` is its counterpart in shared memory.
 pub struct ArrayQueueMux;
 
-/// A queue on the heap that one receiver scans among others.
+/// A queue on the heap, one of several that one receiver scans.
 pub trait MuxQueue {
     /// Returns `true` if there is no message now.
     fn is_empty(&self) -> bool;

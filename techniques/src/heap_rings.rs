@@ -68,7 +68,7 @@ impl<T: SendingEnd> RingEnds<T> {
 
 /// The sending end of a ring of messages, by value or by pointer.
 pub trait SendingEnd: Send + Sized + 'static {
-    /// The receiving end.
+    /// The type of the ring's receiving end.
     type Receiving: MuxQueue + Send + 'static;
 
     /// Creates a ring whose memory has been touched, so that no order waits for a page.

@@ -14,7 +14,7 @@ use std::any::TypeId;
 use std::sync::{PoisonError, RwLock};
 use thiserror::Error;
 
-/// Code that is called with the type of each technique.
+/// A generic callback, which is called once with the type of each technique.
 pub trait TechniqueVisitor {
     /// Handles one technique, given its type.
     fn visit<L: Link>(&mut self);
@@ -92,10 +92,10 @@ static REGISTERED: RwLock<Vec<Technique>> = RwLock::new(Vec::new());
 /// The error that a technique cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RegisterError {
-    /// Another technique has the name.
+    /// Another technique has the name of the new one.
     #[error("there is another technique of the name {0}: give yours another one")]
     Taken(&'static str),
-    /// The name is invalid.
+    /// The name of the technique is invalid.
     #[error("{0:?} is not a valid name for a technique: 1 to 32 characters of a-z, 0-9 and -")]
     Name(&'static str),
 }

@@ -11,18 +11,19 @@ use system::clock::Timebase;
 /// The orders, reports and trades of an exchange according to its journal, of all its incarnations.
 #[derive(Clone, Debug)]
 pub struct Audit {
-    /// Orders, as applied.
+    /// Orders in the order in which the exchange applied them.
     pub orders: Vec<OrderId>,
-    /// Reports in order, without session numbers.
+    /// Reports in the order in which the exchange produced them, without session numbers.
     pub reports: Vec<Report>,
-    /// Trades in order.
+    /// Trades in the order in which they happened.
     pub trades: Vec<Trade>,
     /// Number of invalid messages from gateways.
     pub faults: u64,
 }
 
 impl Audit {
-    /// Replays a journal, with the exchange's setup. Fails if it begins with a snapshot.
+    /// Replays an exchange's journal, with the setup of the exchange. Fails if it begins with a
+    /// snapshot.
     pub fn from_journal(folder: &Path, setup: MarketSetup, time: Timebase) -> Result<Self, RecoveryError> {
         let mut replica = ExchangeReplica::new(setup, time);
         // Nothing is confirmed as sent, so all outputs are kept.

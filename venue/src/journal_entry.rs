@@ -14,7 +14,7 @@ use shm::ring::MESSAGE_WORDS;
 /// An input of an exchange, as recorded in its journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalEntry {
-    /// Time passed: orders may have expired.
+    /// Time has passed, so that orders may have expired.
     Time,
     /// Trading has ended: some of the resting orders expire.
     Close,

@@ -29,7 +29,8 @@ enum ChangedInstruments {
 }
 
 impl MarketBoard {
-    /// Creates a venue's publisher; the first write publishes what differs from the board.
+    /// Creates a venue's publisher, whose first write publishes the tops of book that differ from
+    /// the board's.
     pub fn new(venue: u16, writer: Writer) -> Self {
         assert_eq!(writer.shape().words(), TOP_OF_BOOK_WORDS, "a board of touches");
         let touches = vec![TopOfBook::default(); writer.shape().cells()];
@@ -49,7 +50,8 @@ impl MarketBoard {
         })
     }
 
-    /// Notes which tops of book a command may change. Called before the command is applied.
+    /// Records which tops of book a command may change, for the next write. Called before the
+    /// command is applied.
     #[inline]
     pub fn before_command(&mut self, command: &Command, exchange: &Exchange) {
         let affected = match *command {
@@ -78,7 +80,7 @@ impl MarketBoard {
         self.changed != ChangedInstruments::None
     }
 
-    /// Notes an instrument's last trade, for its next top of book.
+    /// Records an instrument's last trade, for its next top of book.
     #[inline]
     pub fn record_trade(&mut self, instrument: u16, price: i64, quantity: u64) {
         if let Some(touch) = self.touches.get_mut(usize::from(instrument)) {

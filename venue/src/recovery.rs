@@ -27,15 +27,15 @@ use std::path::Path;
 /// The numbers of outputs that crashed exchanges have sent, from logs, rings and tape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputWatermarks {
-    /// Number of orders that were stamped.
+    /// Number of orders that crashed exchanges stamped.
     pub orders_stamped: u64,
-    /// The last order stamped.
+    /// Id of the last order that a crashed exchange stamped.
     pub last_stamped: Option<OrderId>,
-    /// Number of reports that were stamped.
+    /// Number of reports that crashed exchanges stamped.
     pub reports_stamped: u64,
-    /// Trades on the tape.
+    /// Number of trades on the tape.
     pub trades: u64,
-    /// The last order whose trigger is in the log.
+    /// Id of the last order whose trigger is in the log.
     pub last_triggered: Option<OrderId>,
     /// The last version of each instrument's top of book in the log.
     pub touches: Vec<u64>,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Cause {
     /// A request of a strategy: an order, a cancel, a replace or a mass cancel.
     Request(OrderId),
-    /// Cancellation of a scope: the strategy crashed, or a kill switch is on.
+    /// The cancellation of a scope by the engine: the strategy crashed, or a kill switch is on.
     Withdrawal,
     Time,
     Close,
@@ -26,11 +26,11 @@ pub struct Trade {
     pub instrument: u16,
     /// The resting order's id; [`crate::RESTING`] is set for one of the opening book.
     pub maker: u64,
-    /// The incoming order's id.
+    /// Id of the incoming order.
     pub taker: u64,
-    /// Price in cents.
+    /// Price of the trade in cents.
     pub price: i64,
-    /// Quantity in 1e-8 units.
+    /// Traded quantity in 1e-8 units.
     pub quantity: u64,
 }
 
@@ -52,12 +52,12 @@ pub struct ReportBuilder<'a> {
 /// The reason in the report on an order that has used up its report numbers.
 pub const TOO_MANY_REPORTS: u8 = 64;
 
-/// Converts the matching engine's reason for a rejection into that of a report: 1 to 31.
+/// Converts the matching engine's reason for a rejection into the reason code of a report: 1 to 31.
 pub const fn refusal(reason: RejectReason) -> u8 {
     reason as u8 + 1
 }
 
-/// Converts the matching engine's reason for a cancel into that of a report: 33 to 63.
+/// Converts the matching engine's reason for a cancel into the reason code of a report: 33 to 63.
 pub const fn cancellation(reason: CancelReason) -> u8 {
     reason as u8 + 33
 }
@@ -118,7 +118,7 @@ impl<'a> ReportBuilder<'a> {
         self.reports.push(report);
     }
 
-    /// Closes an open order without a fill, and reports that.
+    /// Closes an open order without a fill, and adds the report about it.
     #[inline]
     pub fn close(&mut self, id: u64, status: OrderStatus, reason: u8) {
         self.report(id, status, reason, Some(0), None);

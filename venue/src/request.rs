@@ -10,7 +10,8 @@ pub const OPENING_BOOK_OWNER: u32 = u32::MAX;
 /// The bit that marks the id of an order of the opening book. No strategy's order has it.
 pub const RESTING: u64 = 1 << 63;
 
-/// Converts a strategy's order that arrived at `now` (ticks) into a command.
+/// Converts a strategy's order, which arrived at the tick `now`, into a command of the matching
+/// engine.
 #[inline]
 pub fn command(order: &Order, now: u64, time: Timebase) -> Command {
     let owner = u32::from(order.id.strategy().0);

@@ -63,7 +63,8 @@ impl ReplaySequencer {
         }
     }
 
-    /// Returns the order whose turn it is, if it has arrived; after the recording any order.
+    /// Removes and returns the order whose turn it is, if it has arrived; after the recording any
+    /// order.
     pub fn pop(&mut self) -> Option<Order> {
         let Some(strategy) = self.order.get(self.next) else { return self.pop_any() };
         let order = self.waiting.get_mut(usize::from(*strategy))?.pop_front()?;
@@ -71,7 +72,7 @@ impl ReplaySequencer {
         Some(order)
     }
 
-    /// Returns any waiting order, once no more orders arrive.
+    /// Removes and returns any waiting order, once no more orders arrive.
     pub fn pop_any(&mut self) -> Option<Order> {
         self.waiting.iter_mut().find_map(VecDeque::pop_front)
     }

@@ -69,7 +69,7 @@ pub(crate) fn attach() -> Result<Option<Box<dyn AttachedSession>>, AttachError> 
     let mut attached = segments::attach_with(&plan, Some(&plan.processes[own_process.process]), &control);
     let result = own_process.attach_session(&plan, &control, &mut attached);
     if let Err(error) = &result
-        && let Ok(segment) = segments::thread(&mut attached, &plan.threads[own_process.thread].name)
+        && let Ok(segment) = segments::attach_thread(&mut attached, &plan.threads[own_process.thread].name)
     {
         StatusWriter::new(&segment).fail(&error.to_string());
     }
@@ -135,10 +135,10 @@ impl StrategyProcess {
         let context = strategy::attach::context(plan, StrategyIndex(self.strategy), epoch, attached)?;
         let submit = attached.producer::<T>(&submit_link(plan), self.strategy.into())?;
         let session = strategy::attach::session(plan, &context, submit, attached)?;
-        let market = segments::market(attached, plan)?;
+        let market = segments::attach_market(attached, plan)?;
         let agent = StrategyAgent::new(Inbox::new(), session).with_market_data(market);
         let idle = barrier::idle_strategy(attached, plan, thread)?;
-        let segment = segments::thread(attached, &thread.name)?;
+        let segment = segments::attach_thread(attached, &thread.name)?;
         let log = segments::stamp_log(plan, thread, &segment);
         let resources = plan.trading().resources_of(StrategyIndex(self.strategy));
         if let Some(bytes) = resources.memory_growth(memory::program_memory_bytes()) {

@@ -125,8 +125,8 @@ pub fn poll_wire(
     })
 }
 
-/// Sends an order and returns its sequence; `due_ns`: its intended send time in nanoseconds since
-/// the start of the run. An error means that nothing was sent.
+/// Sends an order and returns its sequence number; `due_ns`: its intended send time in nanoseconds
+/// since the start of the run. An error means that nothing was sent.
 #[inline]
 pub fn send(order: &Order, due_ns: Option<u64>) -> Result<u64, i32> {
     attached(|session| {
@@ -138,7 +138,8 @@ pub fn send(order: &Order, due_ns: Option<u64>) -> Result<u64, i32> {
     })
 }
 
-/// Sends an order of a program in Rust as [`send`] does, which has no `BH_BAD_ORDER`.
+/// Sends an order of a program in Rust, as [`send`] does, without the checks that return
+/// `BH_BAD_ORDER`.
 #[inline]
 pub fn send_new(order: strategy::OrderRequest, due_ns: Option<u64>) -> Result<u64, i32> {
     attached(|session| session.send(order, due_ns).map(|id| id.sequence()).map_err(codes::from_refused))

@@ -62,7 +62,7 @@ pub const fn text(code: i32) -> &'static CStr {
     }
 }
 
-/// Returns the code of a refusal.
+/// Returns the return code for an order that was refused.
 pub const fn from_refused(refused: Refused) -> i32 {
     match refused {
         Refused::Busy => BH_BUSY,

@@ -32,9 +32,9 @@ impl Inbox {
         &self.reports[from..self.taken]
     }
 
-    /// Counts work of the program in the duty cycle: an order sent or market data read.
+    /// Counts an action of the program in the duty cycle: an order sent or market data read.
     #[inline]
-    pub const fn did(&mut self) {
+    pub const fn record_work(&mut self) {
         self.done += 1;
     }
 

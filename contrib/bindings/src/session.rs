@@ -123,13 +123,13 @@ impl<P: Producer, C: Clock> AttachedSession for AttachedStrategy<P, C> {
         // A time in the future counts as now: no order is sent before it is due.
         let due = due_ns.map(|ns| time.at(ns).min(self.cycle.clock.peek()));
         let sent = self.agent.orders(&mut self.cycle).send_due(order, due)?;
-        self.agent.strategy().did();
+        self.agent.strategy().record_work();
         Ok(sent)
     }
 
     fn next_tick(&mut self) -> Option<MarketTick> {
         let tick = self.agent.orders(&mut self.cycle).next_tick()?;
-        self.agent.strategy().did();
+        self.agent.strategy().record_work();
         Some(tick)
     }
 

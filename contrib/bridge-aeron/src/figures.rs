@@ -130,7 +130,7 @@ impl Crossing {
             stage("whole", trips.iter().map(|trips| exact(trips.whole)).collect()),
         ];
         let first = side.round_trips.iter().map(|trip| trip.sent).min().unwrap_or(0);
-        let last = side.round_trips.iter().map(|trip| trip.back).max().unwrap_or(0);
+        let last = side.round_trips.iter().map(|trip| trip.returned).max().unwrap_or(0);
         Self {
             version: VERSION,
             run: run.into(),

@@ -150,7 +150,12 @@ impl<'a> StrategySide<'a> {
             delivery.about.filter(|_| report.number == 0 && self.round_trips.len() < MAX_ROUND_TRIPS)
         {
             let (sent, arrived) = (about.sent, about.received);
-            self.round_trips.push(RoundTrip { sent, arrived, left: delivery.sent, back: delivery.received });
+            self.round_trips.push(RoundTrip {
+                sent,
+                arrived,
+                answered: delivery.sent,
+                returned: delivery.received,
+            });
         }
         open.next_number = open.next_number.saturating_add(1);
         open.filled = report.cumulative;

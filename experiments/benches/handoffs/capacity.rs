@@ -12,7 +12,7 @@ use crate::pair::{Contestant, Peer, start_peer};
 use crate::report::{BenchReport, FigureRow, Goal};
 use crate::trip::{self, BouncedLine, Step};
 use shm::ring::spsc;
-use system::pair::between;
+use system::pair::between_yardsticks;
 use techniques::heap::LineMessage;
 
 const CAPACITIES: [usize; 7] = [2, 8, 64, 256, 1024, 8192, 65_536];
@@ -84,7 +84,7 @@ impl Match {
         let Self { ring, line, peer, .. } = self;
         self.in_step.add(peer.between_floors(rounds, || ring.trips(peer, Step::In, rounds)));
         let mut line = || line.trips(peer, Step::Out, rounds);
-        self.out_of_step.add(between(&mut line, || ring.trips(peer, Step::Out, rounds)));
+        self.out_of_step.add(between_yardsticks(&mut line, || ring.trips(peer, Step::Out, rounds)));
     }
 
     fn streams(&mut self, count: u64) {

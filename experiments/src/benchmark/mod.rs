@@ -3,7 +3,7 @@
 
 mod process;
 
-use ::record::screen::complain;
+use ::record::screen::print_warning;
 use anyhow::{Result, bail};
 use planner::config::{CoreList, UsageError};
 use planner::host::Machine;
@@ -149,7 +149,7 @@ fn end_of(role: Role, thread: &ReadOnlyWords, words: Option<ReadOnlyWords>) -> E
 
 /// Warns that the machine is unfit for latency figures just now, before time is spent on them.
 pub fn warn_unfit(unfit: &[String]) {
-    unfit.iter().for_each(|reason| complain(&format!("warning: not fit for latency claims: {reason}")));
+    unfit.iter().for_each(|reason| print_warning(&format!("warning: not fit for latency claims: {reason}")));
 }
 
 /// Refuses the level `keys`, which separates strategies of a run: both ends of a benchmark write

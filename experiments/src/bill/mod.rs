@@ -255,7 +255,7 @@ fn levels_side_by_side(weaker_sandbox: bool) -> IsolationLevels {
         |level: &Isolation| benchmark::check_isolation([*level].into_iter(), weaker_sandbox).is_ok();
     let levels = Isolation::ALL.iter().copied().filter(is_here);
     let levels: Vec<Isolation> = [Isolation::Thread].into_iter().chain(levels).collect();
-    IsolationLevels::new(&levels).unwrap_or(IsolationLevels::all(Isolation::Process))
+    IsolationLevels::new(&levels).unwrap_or(IsolationLevels::uniform(Isolation::Process))
 }
 
 /// Returns the settings of a bill with an A/A test: a reference of its headline once more.

@@ -104,7 +104,7 @@ pub fn case(
         size_bytes: work.words as u64 * 8,
         cells: work.cells as u64,
         slots: work.shape().map_or(0, |shape| shape.slots() as u64),
-        isolation: plan.isolation.of(StrategyIndex(0)),
+        isolation: plan.isolation.kind_of(StrategyIndex(0)),
         waiting: work.waiting.name().into(),
         on: work.folder.as_ref().map_or_else(|| "memory".into(), |folder| folder.display().to_string()),
         nodes: cell.nodes.map_or_else(String::new, |nodes| nodes.to_string()),

@@ -290,7 +290,7 @@ mod tests {
     }
 
     fn each_level() -> Vec<IsolationLevels> {
-        Isolation::ALL.iter().map(|level| IsolationLevels::all(*level)).collect()
+        Isolation::ALL.iter().map(|level| IsolationLevels::uniform(*level)).collect()
     }
 
     fn found_again(case: ContainCase) -> (ContainCase, Settings) {
@@ -377,7 +377,7 @@ mod tests {
             [("thread+process", Isolation::Process), ("process+thread", Isolation::Thread)]
         {
             let [(case, settings)] = &of(levels)[..] else { panic!("{levels}: roles need restarts") };
-            let found = (case.isolation.of(StrategyIndex(case.victim())), settings.on_death);
+            let found = (case.isolation.kind_of(StrategyIndex(case.victim())), settings.on_death);
             assert_eq!(found, (victim, Some(OnDeath::Restart)));
         }
         let restarted = of("process+sandbox");

@@ -39,7 +39,7 @@ pub struct FaultPreset {
 
 /// Returns each level as that of all strategies.
 pub fn every_level() -> Vec<IsolationLevels> {
-    Isolation::ALL.iter().map(|level| IsolationLevels::all(*level)).collect()
+    Isolation::ALL.iter().map(|level| IsolationLevels::uniform(*level)).collect()
 }
 
 impl FaultPreset {

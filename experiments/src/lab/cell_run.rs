@@ -3,7 +3,7 @@
 use crate::benchmark::{BenchmarkRun, EndResults};
 use analysis::experiment::{LabCell, LabLatency, LabPlan, LabRun, SideCost, Speed, Wait, histogram};
 use anyhow::{Error, Result};
-use protocol::benchmark::queue_results::{latencies, problems, shares};
+use protocol::benchmark::queue_results::{first_half_counts, latencies, problems};
 use protocol::labels::{ConsumerCounter, ProducerCounter};
 use protocol::plan::{EndWaiting, EventCost, Plan, QueueWork, Workload};
 use protocol::status::StatusField;
@@ -99,7 +99,7 @@ pub(super) fn run_of(
     let begin = producers.iter().map(|end| end.get(StatusField::StartedTicks)).min().unwrap_or(0);
     let end = made.ends.iter().map(|end| end.get(StatusField::EndedTicks)).max().unwrap_or(0);
     let first = consumers.first().and_then(|end| end.words.as_ref());
-    let halves = first.map_or_else(Vec::new, |words| shares(words, work.producers()));
+    let halves = first.map_or_else(Vec::new, |words| first_half_counts(words, work.producers()));
     let half = halves.iter().copied().fold(0, u64::saturating_add);
     let longest = producers.iter().map(|end| ns(sent(end, ProducerCounter::LongestWait)));
     let takers = consumers.iter().map(|end| taken(end, ConsumerCounter::Taken));

@@ -12,7 +12,7 @@ use super::measure::{MadeRow, MeasureEnd, RowMaker, measure_rows};
 use super::progress::{SweepProgress, progress_line};
 use super::publish::{Printed, print, print_folder};
 use super::usage;
-use ::record::screen::{complain, stdout};
+use ::record::screen::{print_warning, stdout};
 use analysis::experiment::survey::{issue_line, survey_index, svg_card, text_card};
 use analysis::experiment::{
     Axis, Experiment, ExperimentState, Figures, Kind, PartRecord, Row, Survey, SurveyPart, rows_csv,
@@ -244,13 +244,13 @@ fn finish(record: &Experiment, folder: &Path, length: ReportLength) -> Result<Ex
     if survey.complete && !has_results(&survey) {
         let why = survey.parts.iter().find_map(|part| part.shortfall.clone());
         let why = why.unwrap_or_else(|| "there was no time for a run".into());
-        complain(&format!("error: the survey measured nothing: {why}; give it more --minutes"));
+        print_warning(&format!("error: the survey measured nothing: {why}; give it more --minutes"));
         return Ok(ExitCode::FAILURE);
     }
     if survey.complete {
         return Ok(ExitCode::SUCCESS);
     }
-    complain("interrupted: the survey is not complete; what was measured is saved");
+    print_warning("interrupted: the survey is not complete; what was measured is saved");
     Ok(signals::exit_code())
 }
 

@@ -19,7 +19,7 @@ use crate::{ExperimentFlags, usage};
 use ::record::document::Document;
 use ::record::numbers::counted;
 use ::record::run::RunOutcome;
-use ::record::screen::{self, complain};
+use ::record::screen::{self, print_warning};
 use analysis::experiment::{Experiment, ExperimentState, Figures, Row, turns};
 use analysis::stats::placement::hosts;
 use analysis::stats::{MachineKey, RunOutline};
@@ -122,9 +122,11 @@ fn plan(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
     plan.save(folder)?;
     let turns = turns(&plan.rows).last().map_or(0, |turn| turn + 1);
     let file = folder.join(Experiment::FILE);
-    complain(&format!("{} runs in {turns} turns are planned in {}", plan.rows.len(), file.display()));
-    plan.notes.iter().for_each(|note| complain(note));
-    complain(&format!("A command for each turn follows; then launcher sweep --join {name} gathers them"));
+    print_warning(&format!("{} runs in {turns} turns are planned in {}", plan.rows.len(), file.display()));
+    plan.notes.iter().for_each(|note| print_warning(note));
+    print_warning(&format!(
+        "A command for each turn follows; then launcher sweep --join {name} gathers them"
+    ));
     let launcher = caller::executable().context("cannot tell where the launcher is")?;
     let (launcher, folder) = (shell_quoted(&launcher), shell_quoted(&folder.canonicalize()?));
     let mut out = screen::stdout();
@@ -232,7 +234,7 @@ impl PlannedSweep {
             writeln!(screen::stdout(), "{name}: {was} on {}", outline.machine.hostname)?;
             if !outline.is_usable() {
                 let why = outline.reasons.first().map_or("no reason given", String::as_str);
-                complain(&format!("error: {name} failed: {why}"));
+                print_warning(&format!("error: {name} failed: {why}"));
                 code = ExitCode::FAILURE;
             }
         }
@@ -330,9 +332,9 @@ impl PlannedSweep {
             let _ = fs::remove_dir_all(self.folder.join(IN_PROGRESS));
             return Ok(code);
         }
-        complain(&format!("error: {} missing:", counted(missing.len() as u64, "run")));
-        missing.iter().for_each(|missing| complain(&format!("  {missing}")));
-        complain(&format!("launcher sweep --run all {} makes them", self.folder.display()));
+        print_warning(&format!("error: {} missing:", counted(missing.len() as u64, "run")));
+        missing.iter().for_each(|missing| print_warning(&format!("  {missing}")));
+        print_warning(&format!("launcher sweep --run all {} makes them", self.folder.display()));
         Ok(ExitCode::FAILURE)
     }
 }

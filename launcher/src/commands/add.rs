@@ -93,7 +93,7 @@ fn check(run: &ActiveRunHandle, slot: Option<StrategyIndex>) -> Result<StrategyI
         return Err(UsageError(format!("run {} {why}", plan.run)));
     }
     let trading = plan.trading();
-    let is_process = |strategy: &StrategyIndex| !plan.isolation.of(*strategy).is_thread();
+    let is_process = |strategy: &StrategyIndex| !plan.isolation.kind_of(*strategy).is_thread();
     let is_alone = |strategy: &StrategyIndex| is_process(strategy) && plan.group_of(*strategy).is_empty();
     let is_free = |strategy: &StrategyIndex| is_alone(strategy) && run.incarnation(*strategy).fenced;
     match slot {
@@ -121,7 +121,7 @@ fn check(run: &ActiveRunHandle, slot: Option<StrategyIndex>) -> Result<StrategyI
 
 /// Refuses a level that the slot does not have: its segments and descriptors are fixed.
 fn check_level(plan: &Plan, strategy: StrategyIndex, level: Option<&str>) -> Result<(), UsageError> {
-    let (fixed, name) = (plan.isolation.of(strategy), Role::Strategy(strategy));
+    let (fixed, name) = (plan.isolation.kind_of(strategy), Role::Strategy(strategy));
     match level {
         Some(level) if level != fixed.name() => Err(UsageError(format!(
             "--isolation {level}: {name} of this run has level {fixed}, which is fixed when the run starts.\n\

@@ -4,7 +4,7 @@ use crate::cli::CleanFlags;
 use crate::runtime::clean::{self, CleanScope};
 use anyhow::{Context, Result};
 use record::numbers::counted;
-use record::screen::{self, complain};
+use record::screen::{self, print_warning};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ pub fn clean(flags: CleanFlags) -> Result<ExitCode> {
         cleaned.kept
     )?;
     for failed in &cleaned.failed {
-        complain(&format!("error: {failed}"));
+        print_warning(&format!("error: {failed}"));
     }
     Ok(if cleaned.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

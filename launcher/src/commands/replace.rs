@@ -189,12 +189,12 @@ fn check(run: &ActiveRunHandle, strategy: StrategyIndex, is_replaced: bool) -> R
         let why = "ends when a strategy ends: start it with --on-death continue or restart";
         return Err(UsageError(format!("run {} {why}", plan.run)));
     }
-    if plan.isolation.of(strategy).is_thread() {
+    if plan.isolation.kind_of(strategy).is_thread() {
         let why = "is a thread of the engine's process, which cannot be ended alone: use --isolation process";
         return Err(UsageError(format!("{name} {why}")));
     }
     if let [first, .., last] = plan.group_of(strategy)[..] {
-        let level = plan.isolation.of(strategy);
+        let level = plan.isolation.kind_of(strategy);
         let why = format!(
             "shares its process with others, from strategy-{first} to strategy-{last}: it cannot be ended without them.\n\
              Use launcher kill to stop its orders, or start a run with --isolation {level} without groups"
@@ -229,7 +229,7 @@ pub(super) fn check_program(
         return Ok(());
     }
     let name = Role::Strategy(strategy);
-    let why = if plan.isolation.of(strategy) == Isolation::Sandbox {
+    let why = if plan.isolation.kind_of(strategy) == Isolation::Sandbox {
         format!("{name} is in a sandbox, in which no program starts: use --isolation process or container")
     } else if !Technique::built_in().contains(&plan.technique) {
         format!("programs trade through bulkhead's own techniques, and the run has {}", plan.technique)

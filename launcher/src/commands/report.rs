@@ -12,7 +12,7 @@ use record::experiment::ExperimentHead;
 use record::logfile::EXTENSION;
 use record::numbers::counted;
 use record::run::RunRecord;
-use record::screen::{self, complain};
+use record::screen::{self, print_warning};
 use std::io::{IsTerminal as _, Write};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ fn saved_summary(folder: &Path) -> Result<Summary> {
             "{name}: neither stamp logs nor saved results are in it: nothing is left to report; make the run again"
         );
     }
-    complain(&format!("{name}: its stamp logs were not kept: this is what was saved after the run"));
+    print_warning(&format!("{name}: its stamp logs were not kept: this is what was saved after the run"));
     Ok(Summary::read(folder)?)
 }
 
@@ -99,7 +99,7 @@ fn read_record(folder: &Path) -> Result<RunRecord> {
     let rescued = gather::rescue(&record.plan, folder)?;
     if rescued > 0 {
         let logs = counted(rescued as u64, "log");
-        complain(&format!("saved in {}: {logs} that had stayed in /dev/shm", folder.display()));
+        print_warning(&format!("saved in {}: {logs} that had stayed in /dev/shm", folder.display()));
     }
     Ok(record)
 }

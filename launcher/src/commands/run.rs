@@ -13,7 +13,7 @@ use planner::host::Machine;
 use planner::{self, Resolved};
 use record::document::Document;
 use record::run::RunOutcome;
-use record::screen::{self, complain};
+use record::screen::{self, print_warning};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -71,7 +71,7 @@ pub fn run(command: &RunCommand) -> Result<ExitCode> {
         code = worse(code, exit_code(&finished));
         code = worse(code, report_unfired(&finished.summary.unfired_faults, flags.common.allow_unfired));
         if let RunOutcome::Failed { process, pid, what } = &finished.outcome {
-            complain(&format!("error: {process} (pid {pid}): {what}"));
+            print_warning(&format!("error: {process} (pid {pid}): {what}"));
         }
         if finished.outcome != RunOutcome::Complete {
             break;

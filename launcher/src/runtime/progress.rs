@@ -3,7 +3,7 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-pub use record::screen::complain;
+pub use record::screen::print_warning;
 
 /// The progress bar of a run.
 pub struct Progress {

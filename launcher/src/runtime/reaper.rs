@@ -47,13 +47,13 @@ pub fn run(run: &str) -> Result<()> {
     // A record in a log is saved even if its process does not exit.
     let left_behind = save_logs(&plan).map_or_else(
         |unsaved| {
-            progress::complain(&format!("reaper: {unsaved}"));
+            progress::print_warning(&format!("reaper: {unsaved}"));
             unsaved.segments
         },
         |()| Vec::new(),
     );
     for left in cgroups::remove_all(host::root(), &plan.run, host::cgroups::EMPTY_TIMEOUT) {
-        progress::complain(&format!("reaper: not removed: {left}"));
+        progress::print_warning(&format!("reaper: not removed: {left}"));
     }
     end_processes(&control, &plan);
     folder::remove_cores(Path::new(&plan.folder));
@@ -100,9 +100,9 @@ fn lock_control(plan: &Plan) -> Option<File> {
 fn map_logs(plan: &Plan) -> Vec<Option<ReadOnlyWords>> {
     let mut attached = segments::attach_as_reaper(plan);
     let mapped = |view: Result<ReadOnlyWords, RegionError>| {
-        view.inspect_err(|error| progress::complain(&format!("reaper: not saved: {error}"))).ok()
+        view.inspect_err(|error| progress::print_warning(&format!("reaper: not saved: {error}"))).ok()
     };
-    plan.threads.iter().map(|thread| mapped(segments::log(&mut attached, &thread.name))).collect()
+    plan.threads.iter().map(|thread| mapped(segments::attach_log(&mut attached, &thread.name))).collect()
 }
 
 /// Waits until every thread has finished its log, or its process must have exited.
@@ -124,7 +124,10 @@ fn save_logs(plan: &Plan) -> Result<(), UnsavedLogs> {
     let saved = gather::gather(plan, &logs, folder);
     for (thread, log) in plan.threads.iter().zip(&logs) {
         if log.as_ref().is_some_and(ReadOnlyWords::is_lost) {
-            progress::complain(&format!("reaper: the log of {} was truncated: its end is lost", thread.name));
+            progress::print_warning(&format!(
+                "reaper: the log of {} was truncated: its end is lost",
+                thread.name
+            ));
         }
     }
     saved

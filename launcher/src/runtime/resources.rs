@@ -34,7 +34,7 @@ pub fn settle(plan: &mut Plan, root: &Path, is_root: bool) -> Result<(), UsageEr
         if let Some(user) = &mut resources.user {
             *user = find_user(&user.name, is_root)?;
         }
-        settle_limits(strategy, levels.of(strategy), resources, keepers)?;
+        settle_limits(strategy, levels.kind_of(strategy), resources, keepers)?;
     }
     Ok(())
 }

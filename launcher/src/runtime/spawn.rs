@@ -5,7 +5,7 @@ use crate::runtime::container::cgroups::ContainerCgroups;
 use crate::runtime::cpu_accounts::accounts_of;
 use crate::runtime::debugger::RunOwner;
 use crate::runtime::process::{Process, RoleProcess};
-use crate::runtime::progress::complain;
+use crate::runtime::progress::print_warning;
 use crate::runtime::reaper;
 use crate::runtime::resources;
 use crate::runtime::signals::Interrupted;
@@ -111,7 +111,7 @@ impl Processes {
     /// reaps none, or this one.
     pub fn start_reaper(segments: &Segments) -> Result<Self> {
         if let Err(error) = process::adopt_orphans() {
-            complain(&format!("note: orphans of the run are left to process 1: {error}"));
+            print_warning(&format!("note: orphans of the run are left to process 1: {error}"));
         }
         let plan = &segments.plan;
         let is_strategy = |role: Role| matches!(role, Role::Strategy(_));
@@ -141,13 +141,13 @@ impl Processes {
             }
             self.reaper_backoff.charge_loss(self.reaper_started, now);
             let (pid, how) = (self.reaper.pid(), self.reaper.exit_text());
-            complain(&format!("note: the reaper (pid {pid}) exited ({how}) and is restarted"));
+            print_warning(&format!("note: the reaper (pid {pid}) exited ({how}) and is restarted"));
         }
         if self.reaper_backoff.is_over(now) {
             match start_reaper(segments) {
                 Ok(process) => (self.reaper, self.reaper_started) = (process, now),
                 Err(error) => {
-                    complain(&format!("note: the reaper cannot be started again: {error:#}"));
+                    print_warning(&format!("note: the reaper cannot be started again: {error:#}"));
                     self.reaper_backoff.charge_loss(now, now);
                 }
             }
@@ -169,7 +169,7 @@ impl Processes {
             let is_restored = groups.map_or(Ok(false), |groups| groups.restore(&segments.plan, process))?;
             if is_restored {
                 let name = &process.name;
-                complain(&format!(
+                print_warning(&format!(
                     "note: another program has removed cgroups of {name}: they are created again"
                 ));
             }
@@ -243,7 +243,7 @@ impl Processes {
                 if !self.named_tracers.contains(&id) {
                     self.named_tracers.push(id);
                     let tracer = format!("{} (pid {id})", tracer.name);
-                    complain(&match is_in_run {
+                    print_warning(&match is_in_run {
                         true => format!(
                             "note: killed {tracer}, which a strategy started: it traced {name} (pid {pid}), which is dead"
                         ),
@@ -299,7 +299,7 @@ impl Processes {
             if began.elapsed() > LEFTOVERS_TIMEOUT {
                 let pids: Vec<String> = left.iter().map(|(pid, _)| pid.to_string()).collect();
                 let what = "which strategies have started, were killed and have not ended";
-                return complain(&format!("note: the processes {}, {what}", pids.join(", ")));
+                return print_warning(&format!("note: the processes {}, {what}", pids.join(", ")));
             }
             let opened = left.iter().filter_map(|(pid, start)| {
                 let pidfd = process::pidfd_open(*pid).ok()?;

@@ -13,7 +13,7 @@ use crate::runtime::debugger::RunOwner;
 use crate::runtime::folder::RunFolder;
 use crate::runtime::prepare::Presentation;
 use crate::runtime::process::Process;
-use crate::runtime::progress::{Progress, complain};
+use crate::runtime::progress::{Progress, print_warning};
 use crate::runtime::resources::LimitWatch;
 use crate::runtime::samples::OpenOrderSamples;
 use crate::runtime::signals::Signals;
@@ -216,7 +216,7 @@ impl SupervisedRun<'_> {
         self.fail(waited);
         self.processes.watch_reaper(self.memory.segments);
         for expected in self.command_lock.poll().into_iter().chain(self.journal_locks.poll()) {
-            complain(&format!("note: {expected}"));
+            print_warning(&format!("note: {expected}"));
             self.record.warnings.push(expected);
         }
     }
@@ -396,7 +396,7 @@ impl SupervisedRun<'_> {
             }
             Action::SetKind(process, kind) => self.processes.set_kind(process, kind),
             Action::KeepStandby(process) => self.processes.keep_standby(segments, process),
-            Action::Complain(message) => complain(&message),
+            Action::Complain(message) => print_warning(&message),
             Action::EndProcesses(time) => {
                 let (requests, max) = (&mut self.observed.termination_requests, self.max_requests);
                 self.processes.end_roles(time, || {

@@ -6,7 +6,7 @@ use crate::config::{Undecided, UsageError};
 use crate::host::signals::{self, Interrupted};
 use record::document::{DocumentError, DocumentFault};
 use record::escape::single_line;
-use record::screen::complain;
+use record::screen::print_warning;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
@@ -44,7 +44,7 @@ pub fn exit_code(result: anyhow::Result<ExitCode>, is_result: fn(&Path) -> bool)
             return ExitCode::SUCCESS;
         }
         let limit = remedy_for_file_limit(&error);
-        complain(&format!("error: {}{limit}", chain(&error)));
+        print_warning(&format!("error: {}{limit}", chain(&error)));
         // A read interrupted by Ctrl-C is not a usage error.
         let is_usage = error.is::<UsageError>() || names_no_results(&error, is_result) || !limit.is_empty();
         if is_usage && !signals::is_end_requested() {
@@ -112,10 +112,10 @@ pub fn report_unfired(unfired: &[String], allowed: bool) -> ExitCode {
     let [first, others @ ..] = unfired else { return ExitCode::SUCCESS };
     let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
     if allowed {
-        complain(&format!("note: {first}{more}"));
+        print_warning(&format!("note: {first}{more}"));
         return ExitCode::SUCCESS;
     }
-    complain(&format!("error: {first}{more}; --allow-unfired accepts it"));
+    print_warning(&format!("error: {first}{more}; --allow-unfired accepts it"));
     ExitCode::FAILURE
 }
 

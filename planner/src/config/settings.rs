@@ -65,7 +65,7 @@ settings! {
         /// Separate strategies and engine at this level; several are assigned round-robin, and
         /// process*4 puts each four strategies of its level into one process, a group;
         /// process:closed closes the speculation of its processes
-        isolation "LEVELS": IsolationLevels = IsolationLevels::all(Isolation::Process);
+        isolation "LEVELS": IsolationLevels = IsolationLevels::uniform(Isolation::Process);
         /// Give each role a thread, or the whole engine one
         threading "HOW": Choice<Threading> = Choice::Auto;
         /// Put the engine's roles into these processes [default: engine, all in one]

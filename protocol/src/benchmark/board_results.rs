@@ -6,11 +6,12 @@ use super::{board_histogram_at, board_slice_at};
 /// A measured duration of a board's writer or reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoardMeasure {
-    /// A writer's: begin to end. A reader's: propagation.
+    /// The first duration: of a write from begin to end, or the propagation of a value to a reader.
     First,
-    /// A writer's: due to end. A reader's: from detection to the end of the read.
+    /// The second duration: of a write from its due time to its end, or of a read from detection to
+    /// its end.
     Second,
-    /// A reader's: staleness.
+    /// The third duration: the staleness of the value that a reader reads.
     Third,
 }
 
@@ -20,8 +21,8 @@ impl BoardMeasure {
         board_histogram_at(self as usize)
     }
 
-    /// Returns the index of the first word of its histogram for a part of the time; only the first
-    /// two durations have them.
+    /// Returns the index of the first word of the duration's histogram for one part of the run's
+    /// time; only the first two durations have such histograms.
     pub const fn slice_offset(self, slice: usize) -> usize {
         board_slice_at(self as usize, slice)
     }

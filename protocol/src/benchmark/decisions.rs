@@ -18,13 +18,13 @@ pub(super) const WORDS: usize = MAX_DECISIONS * DECISION_WORDS;
 /// What one reader read for a decision tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoardDecision {
-    /// Number of the tick, from 1.
+    /// Number of the decision tick, from 1.
     pub number: u64,
-    /// Version of the newest value that it read.
+    /// Version of the newest value that the reader read.
     pub newest: u64,
-    /// Time at which it had that value, in ticks of the run's clock.
+    /// Time at which the reader had that value, in ticks of the run's clock.
     pub at: u64,
-    /// Whether it could still read the version that the tick names.
+    /// Whether the reader could still read the version that the decision tick names.
     pub has_named: bool,
 }
 

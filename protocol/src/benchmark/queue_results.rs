@@ -6,9 +6,9 @@ use crate::labels::ConsumerCounter;
 use shm::memory::ReadOnlyWords;
 use shm::sync::Ordering;
 
-/// Returns how many events of each producer were in the first half of those that a consumer took.
+/// Returns the number of events of each producer in the first half of those that a consumer took.
 /// `producers` is the number of producers.
-pub fn shares(results: &ReadOnlyWords, producers: usize) -> Vec<u64> {
+pub fn first_half_counts(results: &ReadOnlyWords, producers: usize) -> Vec<u64> {
     (0..producers).map(|index| results.load(index, Ordering::Relaxed)).collect()
 }
 

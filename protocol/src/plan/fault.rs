@@ -5,9 +5,9 @@ use system::named_enum;
 named_enum! {
     /// A kind of fault that is injected into a process, or simulated by a strategy or a venue.
     FaultKind {
-        /// Killed with SIGKILL.
+        /// The process is killed with SIGKILL.
         Kill = "kill",
-        /// Stopped with SIGSTOP: it exists and makes no progress.
+        /// The process is stopped with SIGSTOP: it exists and makes no progress.
         Stop = "stop",
         /// Spins for ever inside a duty cycle.
         Hang = "hang",
@@ -17,9 +17,10 @@ named_enum! {
         Abort = "abort",
         /// Exits with code 3.
         Exit = "exit",
-        /// Panics: its thread ends, and its process where that is its own.
+        /// Panics: the strategy's thread ends, and its process too if the strategy has one of its
+        /// own.
         Panic = "panic",
-        /// Allocates more memory than its limit, at once.
+        /// Allocates more memory than the strategy's limit, at once.
         Oom = "oom",
         /// Allocates memory step by step and never frees it.
         Leak = "leak",
@@ -33,7 +34,7 @@ named_enum! {
         WildHeap = "wild-heap",
         /// Overwrites the engine's log and status.
         WildEngine = "wild-engine",
-        /// Writes into code.
+        /// Writes into the memory of executable code.
         WildCode = "wild-code",
         /// Fills a large heap, then aborts with core dumps on (SIGABRT).
         CoreDump = "core-dump",
@@ -41,42 +42,44 @@ named_enum! {
         Flood = "flood",
         /// Publishes a heartbeat of the far future, and spins for ever.
         Forge = "forge",
-        /// Publishes that it is done, and spins for ever.
+        /// Publishes that its thread is done, and spins for ever.
         Feign = "feign",
         /// Claims a slot of the submit ring, never writes it, and continues its duty cycles.
         #[serde(rename = "hold")]
         HoldClaim = "hold",
         /// Overwrites the headers of all memory that it can write, and continues.
         ForgeHeader = "forge-header",
-        /// Rings without reason and overwrites all doorbells that it can write, for ever.
+        /// Rings without reason and overwrites all doorbells that the strategy can write, for ever.
         Jam = "jam",
-        /// From then on its orders do not arrive, and each push reports success.
+        /// Drops the strategy's orders from then on, while each push reports success.
         Lose = "lose",
         /// Starts processes, up to a bound; exits with [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Forkbomb = "forkbomb",
-        /// Opens files, up to a bound, and exits with one of these codes.
+        /// Opens files, up to a bound, and exits with [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Descriptors = "descriptors",
-        /// Fills the disk, up to a bound, and exits with one of these codes.
+        /// Fills the disk, up to a bound, and exits with [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Disk = "disk",
-        /// Allocates memory in child processes, up to a bound, and exits with one of these codes.
+        /// Allocates memory in child processes, up to a bound, and exits with
+        /// [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Children = "children",
         /// Reads another strategy's submit ring, log and heap: panics with
-        /// [`FaultKind::READ_MAPPED`] where it is a thread of the engine, else exits with one of
-        /// these codes or `EXIT_OPENED`.
+        /// [`FaultKind::READ_MAPPED`] where it is a thread of the engine, else exits with
+        /// [`FaultKind::EXIT_GOT`], `EXIT_REFUSED` or `EXIT_OPENED`.
         ReadOthers = "read-others",
-        /// Reads another process's memory, and exits with one of these codes.
+        /// Reads another process's memory, and exits with [`FaultKind::EXIT_GOT`] or
+        /// `EXIT_REFUSED`.
         Peek = "peek",
-        /// Opens network connections, and exits with one of these codes.
+        /// Opens network connections, and exits with [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Network = "network",
-        /// Punches holes into its own segments, which others map, and exits with one of these
-        /// codes.
+        /// Punches holes into its own segments, which others map, and exits with
+        /// [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Punch = "punch",
         /// Moves the threads that wait on memory that it maps to a word of its own, and exits with
-        /// one of these codes.
+        /// [`FaultKind::EXIT_GOT`] or `EXIT_REFUSED`.
         Requeue = "requeue",
-        /// Does nothing: what disturbing strategies are compared with.
+        /// Does nothing: a control, with which disturbing strategies are compared.
         Calm = "calm",
-        /// Starts a process and waits for its end, again and again.
+        /// Starts a process and waits for the end of that process, again and again.
         ForkStorm = "fork-storm",
         /// Maps 64 KiB and unmaps them, again and again.
         MapStorm = "map-storm",
@@ -96,12 +99,12 @@ named_enum! {
         SquatCore = "squat-core",
         /// Holds many open files, and opens and closes more, again and again.
         DescriptorStorm = "descriptor-storm",
-        /// A child process stops all threads of its process by `ptrace` and single-steps its own,
-        /// again and again.
+        /// A child process stops all threads of the strategy's process by `ptrace` and single-steps
+        /// the strategy's, again and again.
         Debugger = "debugger",
-        /// Venue: each of its reports is delayed.
+        /// Venue: each report is delayed.
         Slow = "slow",
-        /// Venue: closes the session, cancels its open orders and refuses new ones.
+        /// Venue: closes the session, cancels the session's open orders and refuses new ones.
         Disconnect = "disconnect",
         /// Venue: refuses every order.
         Reject = "reject",
@@ -126,7 +129,8 @@ impl FaultKind {
     /// The end of a thread that read another strategy's memory, in its panic.
     pub const READ_MAPPED: &'static str = "read another strategy's memory";
 
-    /// Returns `true` if it takes resources of the machine; the exit code shows how far it got.
+    /// Returns `true` if the fault takes resources of the machine; the exit code shows how far it
+    /// got.
     pub const fn is_resource_fault(self) -> bool {
         matches!(
             self,

@@ -65,9 +65,9 @@ fn carries<T: Link>(plan: &Plan, regions: &[(String, Arc<Region>)]) -> Result<()
     assert_eq!([successor.try_pop().unwrap(), successor.try_pop().unwrap()], [Some([4; 7]), Some([5; 7])]);
     for thread in &plan.threads {
         listener(&mut attached, plan, thread)?;
-        log(&mut attached, &thread.name)?;
+        attach_log(&mut attached, &thread.name)?;
     }
-    assert_eq!(schedule(&mut attached, StrategyIndex(1))?.1 as u64, plan.trading().orders[1]);
+    assert_eq!(attach_schedule(&mut attached, StrategyIndex(1))?.1 as u64, plan.trading().orders[1]);
     Ok(())
 }
 

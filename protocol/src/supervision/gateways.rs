@@ -33,9 +33,10 @@ pub struct GatewayRepair {
     pub noticed_ticks: u64,
     /// Time at which the repair was complete, in ticks.
     pub repaired_ticks: u64,
-    /// The counts at that time.
+    /// The counts of the gateway at the time of the repair.
     pub counts: GatewayCounts,
-    /// Messages pushed into the gateway's inbox, or queued for it, at that time.
+    /// Number of messages pushed into the gateway's inbox, or queued for it, at the time of the
+    /// repair.
     pub inbox_end: u64,
 }
 

@@ -7,7 +7,7 @@ use zerocopy::transmute;
 /// A message from the orchestrator to a gateway: an order, a mass cancel or another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction {
-    /// A strategy's order.
+    /// A strategy's order for the gateway's venue.
     Order(Order),
     /// Cancel every open order of the scope. A strategy cannot send it: it is not a valid order.
     CancelAll(CancelScope),

@@ -12,7 +12,8 @@ pub enum Operation {
     New,
     /// The cancel of an earlier order of the same strategy at the same venue.
     Cancel,
-    /// A new price and open quantity for an earlier order, which keeps its id; one report.
+    /// A new price and open quantity for an earlier order, which keeps the earlier order's id; one
+    /// report.
     Replace,
     /// The cancel of all orders of the same strategy at the same venue in one instrument.
     MassCancel,
@@ -23,9 +24,9 @@ codes! {
     /// The side of an order: buy or sell.
     #[derive(Serialize, Deserialize)]
     Side {
-        /// A bid.
+        /// The order buys: a bid.
         Buy = 0,
-        /// An offer.
+        /// The order sells: an offer.
         Sell = 1,
     }
 }
@@ -48,9 +49,9 @@ pub struct OrderRequest {
     pub venue: u16,
     /// The index of the instrument, below the plan's number (checked by the orchestrator).
     pub instrument: u16,
-    /// The requested operation.
+    /// The operation that the order requests, such as new or cancel.
     pub operation: Operation,
-    /// Buy or sell.
+    /// The side of the order: buy or sell.
     pub side: Side,
     /// The delay at a `delay` venue in nanoseconds, sampled with the schedule.
     pub delay_ns: u64,
@@ -69,7 +70,8 @@ pub struct OrderRequest {
 /// An order on its way from a strategy to a venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
-    /// The order's id, whose strategy the engine checks against the ring it came through.
+    /// The order's id, whose strategy the engine checks against the ring that the order came
+    /// through.
     pub id: OrderId,
     /// The fields that the strategy chose.
     pub request: OrderRequest,

@@ -8,15 +8,17 @@ codes! {
     BadStatus:
     /// The status of an order in a report: a subset of FIX ExecType and OrdStatus.
     OrderStatus {
-        /// Fully executed (FIX Filled). A `delay` venue reports it for every new order.
+        /// The order is fully executed (FIX Filled). A `delay` venue reports it for every new
+        /// order.
         Filled = 1,
         /// Rejected by the orchestrator's risk checks; the order never reached a venue.
         Rejected = 2,
-        /// The open quantity is cancelled: by its strategy, its terms, or its strategy's death.
+        /// The order's open quantity is cancelled: by the strategy, the order's terms, or the
+        /// strategy's death.
         Cancelled = 3,
         /// The venue has accepted the order (FIX New).
         Accepted = 4,
-        /// A part is executed.
+        /// A part of the order's quantity is executed.
         PartiallyFilled = 5,
         /// The venue, such as an exchange, refused the order.
         Refused = 6,
@@ -26,7 +28,8 @@ codes! {
         Expired = 8,
         /// A stop order became active.
         Triggered = 9,
-        /// The venue reduced its quantity without a trade (FIX Restated): self-trade prevention.
+        /// The venue reduced the order's quantity without a trade (FIX Restated): self-trade
+        /// prevention.
         Restated = 10,
         /// A cancel, a replace or a mass cancel was carried out.
         Done = 11,
@@ -93,7 +96,7 @@ struct ReportWords {
 
 const _: () = assert!(size_of::<ReportWords>() == size_of::<Message>());
 
-/// Neither an order nor a report: keeps the counts of two rings equal.
+/// A message that is neither an order nor a report, which keeps the counts of two rings equal.
 pub const PLACEHOLDER: Message = [u64::MAX; super::MESSAGE_WORDS];
 
 impl Report {

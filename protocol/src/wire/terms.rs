@@ -48,9 +48,9 @@ codes! {
         CancelNewest = 1,
         /// The older order is cancelled.
         CancelOldest = 2,
-        /// Both are cancelled.
+        /// Both orders are cancelled.
         CancelBoth = 3,
-        /// Both are reduced by the smaller quantity.
+        /// Both orders are reduced by the smaller quantity.
         Decrement = 4,
     }
 }
@@ -58,7 +58,7 @@ codes! {
 /// The optional parameter of an order; a message has one word for it, so there is at most one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OrderCondition {
-    /// No parameter.
+    /// The order has no such parameter.
     #[default]
     None,
     /// The price that triggers a stop order, in the units of [`super::OrderRequest::price`].
@@ -115,8 +115,8 @@ pub struct OrderTerms {
     pub time_in_force: TimeInForce,
     /// `true` if the order is refused rather than taking liquidity.
     pub post_only: bool,
-    /// The self-trade prevention.
+    /// The self-trade prevention of the order.
     pub self_trade: SelfTrade,
-    /// The optional parameter.
+    /// The optional parameter of the order, such as its stop price.
     pub condition: OrderCondition,
 }

@@ -8,11 +8,11 @@ use system::named_enum;
 named_enum! {
     /// How readers wait for a newer version.
     ReaderWaiting {
-        /// Spins.
+        /// The reader spins.
         Spin = "spin",
-        /// Yields the core.
+        /// The reader yields the core to other threads.
         Yield = "yield",
-        /// Sleeps until the writer wakes it, for a millisecond at most.
+        /// The reader sleeps until the writer wakes it, for a millisecond at most.
         Park = "park",
     }
 }
@@ -20,15 +20,15 @@ named_enum! {
 /// The settings of one run of a board benchmark: a writer and its readers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardWork {
-    /// Number of readers.
+    /// Number of readers of the board.
     pub readers: u16,
-    /// How they wait.
+    /// How the readers wait for a newer version.
     pub waiting: ReaderWaiting,
-    /// Number of cells, which are written in turn.
+    /// Number of cells of the board, which are written in turn.
     pub cells: usize,
-    /// Words of a value.
+    /// Size in words of a value on the board.
     pub words: usize,
-    /// Number of writes that are due; `None`: they follow each other without a pause.
+    /// Number of writes that are due; `None`: writes follow each other without a pause.
     pub scheduled: Option<u64>,
     /// Length of the run, in nanoseconds.
     pub duration_ns: u64,
@@ -43,7 +43,7 @@ pub struct BoardWork {
 impl BoardWork {
     /// Maximum number of readers.
     pub const MAX_READERS: u16 = 256;
-    /// Time after the end in which the writer may make late writes, in nanoseconds.
+    /// Time after the end of the run in which the writer may make late writes, in nanoseconds.
     pub const LATE_NS: u64 = 1_000_000_000;
 
     /// Returns the roles of the benchmark, the writer first.

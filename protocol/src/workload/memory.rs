@@ -10,16 +10,16 @@ named_enum! {
         /// All processes run one file and share its text.
         #[default]
         Shared = "shared",
-        /// Each strategy's process runs a copy of its own: another inode, so no shared text.
+        /// Each strategy's process runs its own copy of the file: another inode, so no shared text.
         Own = "own",
     }
 }
 
-/// What strategies walk, what they run from, and how a run's memory is mapped.
+/// The memory settings of a run: heap walked by strategies, executable, and mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemorySettings {
-    /// Size in bytes of the heap that each strategy walks between its orders; 0: none.
+    /// Size in bytes of the heap that each strategy walks between two orders; 0: none.
     pub working_set_bytes: u64,
     /// Seed of the order in which the heap's cache lines are walked.
     pub seed: u64,
@@ -41,7 +41,8 @@ impl MemorySettings {
     /// Size of a cache line of the walked heap, in bytes.
     pub const LINE_BYTES: u64 = 64;
 
-    /// Returns `true` if nothing is asked for. Such settings are not saved.
+    /// Returns `true` if all settings but the seed have their defaults. Such settings are not
+    /// saved.
     pub fn is_none(&self) -> bool {
         Self { seed: 0, ..*self } == Self::NONE
     }

@@ -24,9 +24,9 @@ impl EventCost {
 /// How an end of a queue waits for a free slot or for an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EndWaiting {
-    /// Spins.
+    /// The end spins.
     Spin,
-    /// Yields the core.
+    /// The end yields the core to other threads.
     Yield,
     /// Sleeps for a time, in nanoseconds, between two polls.
     Sleep(u64),
@@ -40,21 +40,21 @@ pub enum EndWaiting {
 pub struct QueueWork {
     /// Slots of each queue, a power of two unless the technique has exactly the requested number.
     pub capacity: u32,
-    /// The events of each producer.
+    /// Number of events that each producer pushes.
     pub events: Vec<u64>,
-    /// Number of consumers.
+    /// Number of consumers, each with a queue of its own.
     pub consumers: u16,
-    /// What each event costs its producers; `None`: nothing.
+    /// The cost of one event for its producer; `None`: nothing.
     pub producer_cost: Option<EventCost>,
-    /// What each event costs its consumers; `None`: nothing.
+    /// The cost of one event for each consumer; `None`: nothing.
     pub consumer_cost: Option<EventCost>,
     /// Relative half-width of the variation of these costs, 0 to 1.
     pub jitter: f64,
-    /// How the ends wait.
+    /// How the ends wait for a free slot or an event.
     pub waiting: EndWaiting,
     /// Timer slack of all threads, in nanoseconds.
     pub slack_ns: u64,
-    /// Seed of the jitter.
+    /// Seed of the random jitter of event costs.
     pub seed: u64,
 }
 

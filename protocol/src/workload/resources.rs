@@ -16,17 +16,17 @@ named_enum! {
     }
 }
 
-/// A limit and what enforces it.
+/// A resource limit of a strategy, and the part of the kernel that enforces the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimit {
-    /// Maximum, in the unit of the resource.
+    /// Maximum of the resource, in its own unit, such as bytes.
     pub max: u64,
-    /// What enforces it.
+    /// The part of the kernel that enforces the limit.
     pub keeper: LimitKeeper,
 }
 
 impl ResourceLimit {
-    /// Creates a limit of which it is not decided yet what enforces it.
+    /// Creates a limit for which no part of the kernel is chosen yet.
     pub const fn new(max: u64) -> Self {
         Self { max, keeper: LimitKeeper::Rlimit }
     }
@@ -35,9 +35,9 @@ impl ResourceLimit {
 /// The user that a strategy's process runs as.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrategyUser {
-    /// Name or number, as it was asked for.
+    /// Name or number of the user, as the setting gave it.
     pub name: String,
-    /// User id.
+    /// Numeric user id.
     pub user: u32,
     /// Group id; the process has no further groups.
     pub group: u32,
@@ -46,21 +46,21 @@ pub struct StrategyUser {
 /// The limits that a user has set for a strategy; `None` for the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrategyResources {
-    /// Memory in bytes. In a cgroup: of all its processes; otherwise: private memory that a process
-    /// maps after its setup.
+    /// Limit of the strategy's memory, in bytes. In a cgroup: of all its processes; otherwise:
+    /// private memory that a process maps after its setup.
     pub memory: Option<ResourceLimit>,
-    /// CPU time in thousandths of a CPU.
+    /// Limit of the strategy's CPU time, in thousandths of a CPU.
     pub cpu: Option<ResourceLimit>,
-    /// Open files of each process.
+    /// Maximum number of open files of each of the strategy's processes.
     pub files: Option<u64>,
-    /// Processes and threads.
+    /// Maximum number of processes and threads of the strategy.
     pub processes: Option<ResourceLimit>,
-    /// The user that it runs as; `None`: the launcher's.
+    /// The user that the strategy runs as; `None`: the launcher's.
     pub user: Option<StrategyUser>,
 }
 
 impl StrategyResources {
-    /// The resources of a strategy for which nothing is asked.
+    /// The resources of a strategy without limits and without a user of its own.
     pub const NONE: Self = Self { memory: None, cpu: None, files: None, processes: None, user: None };
 
     /// Returns how many bytes of private memory each process may map after its setup, `default`

@@ -3,13 +3,16 @@
 use system::named_enum;
 
 named_enum! {
-    /// Whether the processes of strategies speculate over indirect branches as they do by default.
+    /// Whether the processes of strategies use indirect branch speculation (Spectre v2) as by
+    /// default.
     #[derive(Default, Hash, PartialOrd, Ord)]
     Speculation {
-        /// The kernel's default: other processes on the same core may steer their predictions.
+        /// The kernel's default: other processes on the same core may steer the branch predictions
+        /// of strategies.
         #[default]
         Open = "open",
-        /// The kernel issues barriers at each switch to and from them (IBPB, STIBP).
+        /// The kernel issues barriers at each switch to and from strategies' processes (IBPB,
+        /// STIBP).
         Closed = "closed",
     }
 }

@@ -132,7 +132,7 @@ impl OwnFaults {
             return None;
         }
         timed.sort_by_key(|(ns, _)| core::cmp::Reverse(*ns));
-        let isolation = plan.isolation.of(strategy);
+        let isolation = plan.isolation.kind_of(strategy);
         let (venues, is_thread) = (plan.trading().venues, isolation == Isolation::Thread);
         let role = Role::Strategy(strategy);
         let is_writable = |segment: &RunSegment| segment.access([role]) == Some(Access::Write);

@@ -35,7 +35,7 @@ impl ExchangeStandby {
         Ok(Self {
             market: Some(book::market(plan, venue, attached)?),
             reports: PublishedCounts::new(plan.trading().gateways_of(venue).map(session_in), attached)?,
-            log: segments::log(attached, &thread.name)?,
+            log: segments::attach_log(attached, &thread.name)?,
             totals: book::log_totals(plan),
             queues: book::session_queues(plan, venue),
         })

@@ -3,7 +3,7 @@
 
 use crate::ThreadMemory;
 use protocol::benchmark::LATENCIES;
-use protocol::benchmark::queue_results::{latencies, problems, shares};
+use protocol::benchmark::queue_results::{first_half_counts, latencies, problems};
 use protocol::control::RunState;
 use protocol::labels::{ConsumerCounter, ProducerCounter};
 use protocol::plan::{EndWaiting, Role};
@@ -101,7 +101,7 @@ fn problems_found<L: Link>(end_waiting: EndWaiting) -> Vec<String> {
     let problems_found = problems(&taken, pushed, sum);
     if problems_found.is_empty() {
         let (results, taken) = (results.into(), taken.get(ConsumerCounter::Taken));
-        let half: u64 = shares(&results, PRODUCERS.into()).iter().sum();
+        let half: u64 = first_half_counts(&results, PRODUCERS.into()).iter().sum();
         assert_eq!((half, latencies(&results, taken).count() as u64), (total / 2, total));
     }
     problems_found

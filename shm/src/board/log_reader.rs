@@ -7,10 +7,10 @@ use super::{ReadError, Reader, Stamp};
 pub enum LogPoll {
     /// The log has no new entry now.
     Empty,
-    /// The next entry, in order.
+    /// The next entry of the log, with its version and time, was copied.
     Entry(Stamp),
-    /// This many entries were overwritten before they were read. The reader continues half the
-    /// slots before the newest entry, so that it can catch up.
+    /// The number of entries that were overwritten before this reader read them. The reader
+    /// continues half the slots before the newest entry, so that it can catch up.
     Missed(u64),
 }
 

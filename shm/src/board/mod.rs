@@ -151,10 +151,10 @@ pub enum BoardError {
         /// Slots of a cell.
         slots: usize,
     },
-    /// A name that cannot be one.
+    /// The name is not valid for a board.
     #[error("{0:?} is not a valid name for a board: 1 to 64 characters of a-z, A-Z, 0-9, - and _")]
     Name(String),
-    /// A board has one writer.
+    /// The board already has a writer, and its process is alive.
     #[error("{0} has a writer that lives: a successor can come when it has ended")]
     Written(String),
     /// The board's values have another size than the type with which it is opened.
@@ -165,7 +165,8 @@ pub enum BoardError {
         /// Bytes of the board's values.
         found: usize,
     },
-    /// No writer leaves this version.
+    /// The version of a cell is higher than any that a writer reaches, so the board was
+    /// overwritten.
     #[error(
         "cell {cell} has version {found}, which no writer reaches: the board was scribbled over, make it anew"
     )]
@@ -178,7 +179,7 @@ pub enum BoardError {
     /// The memory is not a board's.
     #[error("not a board: {0}")]
     Header(#[from] HeaderError),
-    /// A segment that cannot be made or attached.
+    /// The board's segment cannot be created or attached.
     #[error(transparent)]
     Region(#[from] RegionError),
 }

@@ -167,7 +167,7 @@ pub struct ValueWriter<T, W = Writer> {
 }
 
 impl<T: BoardValue> ValueWriter<T> {
-    /// Makes a writing end typed.
+    /// Creates a typed writing end from an untyped one.
     ///
     /// # Errors
     /// [`BoardError::ValueSize`]: the board's values have another size.
@@ -182,7 +182,7 @@ impl<T: BoardValue, W> ValueWriter<T, W> {
         Self { writer, value: PhantomData }
     }
 
-    /// Returns the writing end without its type, for [`Writer::wake`] or
+    /// Returns the untyped writing end, for [`Writer::wake`] or
     /// [`NamedWriter::leave`](super::NamedWriter::leave).
     pub fn into_untyped(self) -> W {
         self.writer
@@ -190,7 +190,8 @@ impl<T: BoardValue, W> ValueWriter<T, W> {
 }
 
 impl<T: BoardValue> ValueWriter<T> {
-    /// Writes as [`Writer::write`] does, and returns the version.
+    /// Writes the newest value of a cell at the time `ticks`, and returns its version, as
+    /// [`Writer::write`] does.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -202,7 +203,8 @@ impl<T: BoardValue> ValueWriter<T> {
 
 #[cfg(not(loom))]
 impl<T: BoardValue> ValueWriter<T, super::NamedWriter> {
-    /// Writes as [`Writer::write`] does, and returns the version.
+    /// Writes the newest value of a cell at the time `ticks`, and returns its version, as
+    /// [`Writer::write`] does.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -211,7 +213,7 @@ impl<T: BoardValue> ValueWriter<T, super::NamedWriter> {
         self.writer.write(cell, ticks, as_words(value))
     }
 
-    /// Wakes the readers that sleep, as [`Writer::wake`] does.
+    /// Wakes the readers that sleep until the cell has a newer value, as [`Writer::wake`] does.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -233,7 +235,7 @@ impl<T> Clone for ValueReader<T> {
 }
 
 impl<T: BoardValue> ValueReader<T> {
-    /// Makes a reading end typed.
+    /// Creates a typed reading end from an untyped one.
     ///
     /// # Errors
     /// [`BoardError::ValueSize`]: the board's values have another size.
@@ -242,7 +244,7 @@ impl<T: BoardValue> ValueReader<T> {
         Ok(Self { reader, value: PhantomData })
     }
 
-    /// Returns the reading end without its type, for versions, waiting and logs.
+    /// Returns the untyped reading end, for versions, waiting and logs.
     pub const fn untyped(&self) -> &Reader {
         &self.reader
     }

@@ -61,14 +61,14 @@ pub struct SegmentKind {
     pub code: u64,
     /// The name of the kind in error messages.
     pub name: &'static str,
-    /// The hash of its layout, and of what all segments have in common.
+    /// Hash of the kind's layout and of the header layout that all segments share.
     pub layout: u64,
-    /// Whether a segment's pages are touched when it is mapped: not for a reserve, which grows by
-    /// the pages that are used.
+    /// Whether a segment's pages are touched when the segment is mapped: not for a reserve, which
+    /// grows by the pages that are used.
     pub prefault: bool,
     /// Words of other content before the first slot, record or entry; the header at least.
     pub offset: usize,
-    /// Words of each slot, record or entry; `None`: as the creator chose.
+    /// Words of each slot, record or entry; `None` if the creator of the segment chooses them.
     pub slot_words: Option<usize>,
 }
 
@@ -111,10 +111,10 @@ pub enum HeaderError {
     /// The memory is not one of bulkhead's segments, or not complete yet.
     #[error("wrong magic {0:#018x}: not a bulkhead segment, or its creator died before it was complete")]
     Magic(u64),
-    /// The segment has another format.
+    /// The segment has another version of the segment formats.
     #[error("format version {0}, this build reads version {VERSION}: use the launcher that wrote it")]
     Version(u64),
-    /// The segment has another layout of the same version.
+    /// The segment has the expected format version and another layout than this program.
     #[error("layout hash {found:#018x}, this build has {expected:#018x}: use the launcher that wrote it")]
     Layout {
         /// The layout hash of this build.
@@ -122,7 +122,7 @@ pub enum HeaderError {
         /// The layout hash in the header.
         found: u64,
     },
-    /// A kind other than the requested one.
+    /// The segment is of another kind than the requested one.
     #[error("segment kind {found}, expected {} ({})", expected.code, expected.name)]
     WrongKind {
         /// The expected value.
@@ -130,7 +130,7 @@ pub enum HeaderError {
         /// The code that was found.
         found: u64,
     },
-    /// The header promises another size than there is.
+    /// The header states another size than the segment has.
     #[error("header promises {promised} bytes, there are {found}: cut short or overwritten")]
     Size {
         /// The size that the header states, in bytes.
@@ -168,7 +168,7 @@ pub struct Header {
     pub creator_pid: u32,
     /// Time at which the creator's process started (clock ticks since boot).
     pub creator_start: u64,
-    /// [`run_hash`] of the run's id.
+    /// Hash of the run's id ([`run_hash`]).
     pub run: u64,
     /// Index of the segment among those of its kind.
     pub index: u64,

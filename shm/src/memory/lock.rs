@@ -33,8 +33,8 @@ pub fn lock_shared(file: &File) -> io::Result<()> {
     call(file, libc::F_OFD_SETLK, &mut byte(libc::F_RDLCK, OWNER_BYTE))
 }
 
-/// Takes the exclusive lock of a file until the file is closed. Returns `false` if another open
-/// file holds it. The file must be open for writing.
+/// Takes the exclusive lock of a file until the file is closed, if no other open file holds it.
+/// Returns `false` if another open file holds it. The file must be open for writing.
 ///
 /// # Errors
 /// What the system refused.

@@ -34,7 +34,7 @@ pub enum RegionError {
         /// Size of the segment in bytes.
         bytes: u64,
     },
-    /// The operating system's refusal.
+    /// The operating system refused an operation on the segment.
     #[error("segment {name}: cannot {what}: {source}")]
     Os {
         /// The segment's name.

@@ -19,9 +19,9 @@ use std::sync::{Mutex, PoisonError};
 /// Access rights of a process to a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Map it read-only.
+    /// The process may map the segment for reading only.
     Read,
-    /// Map it for reading and writing.
+    /// The process may map the segment for reading and writing.
     Write,
 }
 
@@ -33,7 +33,7 @@ pub struct Handle {
     pub name: String,
     /// The descriptor's number, the same in the launcher and in each process that inherits it.
     pub fd: i32,
-    /// `true` if it can be mapped for writing.
+    /// `true` if the descriptor lets its process map the segment for writing.
     pub writable: bool,
 }
 

@@ -113,9 +113,9 @@ impl ByteReceiver {
         Ok(popped?.is_some())
     }
 
-    /// Takes the next message as [`Receiver::take`](super::Receiver::take) does. It keeps its slot
-    /// until [`ByteReceiver::release`] or [`ByteReceiver::put_back`], before which no other message
-    /// can be taken. `None`: there is none now.
+    /// Takes the next message and keeps its slot, as [`Receiver::take`](super::Receiver::take)
+    /// does, until [`ByteReceiver::release`] or [`ByteReceiver::put_back`], before which no other
+    /// message can be taken. `None`: there is none now.
     ///
     /// The bytes are the receiver's own copy, aligned to 8 bytes, which no producer can change.
     ///

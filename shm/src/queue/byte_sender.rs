@@ -96,8 +96,8 @@ impl ByteSender {
         self.waker.wake();
     }
 
-    /// Returns the receiver's flag, for code of another language. While it is 0, no wake-up is
-    /// needed.
+    /// Returns the word that is not 0 once the receiver has waited, for code of another language.
+    /// While it is 0, no wake-up is needed.
     pub fn wake_flag(&self) -> &AtomicU64 {
         self.waker.flag()
     }
@@ -142,7 +142,7 @@ impl ByteSender {
         self.ring.is_taken()
     }
 
-    /// Returns the index of this producer, as the receiver has it.
+    /// Returns the index of this sender's producer, by which the receiver identifies its messages.
     pub const fn index(&self) -> usize {
         self.index
     }

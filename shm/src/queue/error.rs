@@ -156,7 +156,7 @@ impl From<RegionError> for QueueError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("producer {producer} broke the protocol and is not read any more: {fault}")]
 pub struct ProducerFault {
-    /// Index of the producer.
+    /// Index of the producer that broke the protocol.
     pub producer: usize,
     /// The violation of the protocol.
     pub fault: PeerFault,

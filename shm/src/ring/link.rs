@@ -57,7 +57,7 @@ pub struct SegmentSpec {
     pub capacity: u64,
     /// Words of each slot, record or entry.
     pub slot_words: u64,
-    /// Index of its owner among segments of its kind.
+    /// Index of the segment's owner, such as a producer, among the segments of its kind.
     pub index: u64,
     /// The ends of a link that use the segment, and their rights.
     pub ends: EndRights,
@@ -77,9 +77,9 @@ pub struct EndRights {
     /// The only producer that uses the segment, for whose successor it is reset; `None`: all
     /// producers use it.
     pub only: Option<usize>,
-    /// Rights of one producer, or of each.
+    /// Access of the producers that use the segment; `None`: no access.
     pub producer: Option<Access>,
-    /// Rights of the consumer.
+    /// Access of the consumer to the segment; `None`: no access.
     pub consumer: Option<Access>,
 }
 

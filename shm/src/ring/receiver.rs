@@ -43,7 +43,7 @@ pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
     }
 }
 
-/// The consumer of a shared queue, which keeps a fault until it is asked for.
+/// The consumer of a shared queue, which stores a producer's fault until [`Consumer::take_fault`].
 pub struct Receiver<Q> {
     queue: Q,
     fault: Option<PeerFault>,

@@ -23,9 +23,10 @@ pub enum Step {
     Claimed,
     /// Some words of the message are written, others not.
     HalfWritten,
-    /// All words of the message are written; nothing shows it yet.
+    /// All words of the message are written, but the message is not published yet.
     Written,
-    /// The message is there. What is left is to withdraw the announcement or to wake the receiver.
+    /// The message is published: the consumer can take it. What is left is to withdraw the
+    /// announcement or to wake the receiver.
     Published,
 }
 

@@ -25,10 +25,10 @@ pub enum Home {
 pub struct TechniqueInfo {
     /// The name that users type and read: `a-z`, `0-9`, `-`. Plans and summaries hold it.
     pub name: &'static str,
-    /// The memory of the technique, which decides where it can run.
+    /// The memory in which the technique keeps its messages, which decides where it can run.
     pub home: Home,
-    /// The steps of a push, in their order: where a fault can be due. Exactly those at which
-    /// [`Producer::try_push_with`](super::Producer::try_push_with) calls.
+    /// The steps of a push, in their order, at which a fault can interrupt it. Exactly those at
+    /// which [`Producer::try_push_with`](super::Producer::try_push_with) calls.
     pub steps: &'static [Step],
     /// Whether each producer has memory or a connection of its own, so that one producer cannot
     /// affect the others.
@@ -41,7 +41,8 @@ pub struct TechniqueInfo {
     /// Whether a consumer can take the place of one that has died:
     /// [`Link::resume_consumer`](super::Link::resume_consumer).
     pub consumer_resumable: bool,
-    /// Whether a producer can: [`Link::resume_producer`](super::Link::resume_producer).
+    /// Whether a producer can take the place of one that has died:
+    /// [`Link::resume_producer`](super::Link::resume_producer).
     pub producer_resumable: bool,
     /// The technique on the heap of which this one is the port: `launcher bill` compares the two.
     pub reference: Option<&'static str>,

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// The container that its creator intended, to be compared with the real one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedContainer {
-    /// The files of `/dev/shm`, and whether each is writable.
+    /// The files of `/dev/shm` in the container, and whether each is writable.
     pub memory: Vec<(String, bool)>,
     /// The namespaces of the host, by their names in `/proc/self/ns`: the container must not share
     /// any.

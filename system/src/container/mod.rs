@@ -68,11 +68,11 @@ pub const TMP_BYTES: u64 = 64 << 20;
 named_enum! {
     /// A part of a container's isolation. Parts are set up in the order of their definition.
     ContainerPart {
-        /// A PID namespace with its own `/proc`.
+        /// A PID namespace with a `/proc` of its own, so that other processes are invisible.
         Processes = "processes",
         /// A network namespace without networks.
         Network = "network",
-        /// An IPC namespace.
+        /// An IPC namespace: System V IPC and POSIX message queues of the host are out of reach.
         Ipc = "ipc",
         /// Read-only file systems and a private `/tmp`.
         Root = "root",
@@ -102,7 +102,7 @@ pub enum ContainerError {
     /// The kernel refuses a namespace.
     #[error("{0}: {1}")]
     Namespace(&'static str, #[source] io::Error),
-    /// A mount fails.
+    /// A mount of the container fails.
     #[error("{0} {path}: {2}", path = .1.display())]
     Mount(&'static str, PathBuf, #[source] io::Error),
     /// Init cannot be started, most often because it may not mount `/proc`.
@@ -110,7 +110,7 @@ pub enum ContainerError {
         "start its first process, with a /proc of its own: {0} (a container that hides parts of /proc allows no second one)"
     )]
     Init(#[source] io::Error),
-    /// Rights cannot be dropped.
+    /// The rights of the process cannot be dropped.
     #[error(transparent)]
     Rights(#[from] SandboxError),
 }
@@ -178,11 +178,11 @@ pub fn start_init(command: &mut Command, parts: &[ContainerPart]) -> Result<Chil
 /// Limits of each process in a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContainerLimits {
-    /// Processes and threads of the container's user.
+    /// Maximum number of processes and threads of the container's user.
     pub processes: u64,
-    /// Open files of each process.
+    /// Maximum number of open files of each process.
     pub files: u64,
-    /// Highest real-time priority of its threads; 0 for none.
+    /// Highest real-time priority of threads in the container; 0 for none.
     pub priority: u8,
 }
 

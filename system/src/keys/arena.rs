@@ -80,7 +80,7 @@ impl Arena {
         ptr::with_exposed_provenance_mut(self.start)
     }
 
-    /// Returns the first address and the length in bytes.
+    /// Returns the arena's first address and its length in bytes.
     pub const fn range(self) -> (usize, usize) {
         (self.start, ARENA_BYTES)
     }

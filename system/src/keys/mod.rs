@@ -20,5 +20,5 @@ mod trial;
 
 pub use owners::{register as register_owner, register_all as register_owners};
 pub use register::{Key, Rights, open_all};
-pub use thread::{ClosedRights, PreparedThread, WriteRights, learn_panics};
+pub use thread::{ClosedRights, PreparedThread, WriteRights, detect_panic_start};
 pub use trial::missing;

@@ -8,7 +8,7 @@ use std::io;
 pub struct Key(u32);
 
 impl Key {
-    /// The key of all memory that was given no other.
+    /// The protection key of all memory that was given no other key.
     pub const DEFAULT: Self = Self(0);
 
     /// Allocates a key for this process. The calling thread may then read and write memory of the
@@ -22,7 +22,7 @@ impl Key {
         u32::try_from(key).map(Self).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Returns the key's number.
+    /// Returns the number of the protection key.
     pub const fn number(self) -> u32 {
         self.0
     }
@@ -51,22 +51,22 @@ impl Key {
 pub struct Rights(u32);
 
 impl Rights {
-    /// Every access to memory of every key.
+    /// The rights that allow every access to memory of every key.
     pub const OPEN: Self = Self(0);
 
-    /// Writes to memory of these keys, and reads of all memory.
+    /// Creates the rights to write memory of these keys only, and to read all memory.
     pub fn writing(keys: impl IntoIterator<Item = Key>) -> Self {
         /// Refuses writes for each key.
         const READ: u32 = 0xaaaa_aaaa;
         Self(keys.into_iter().fold(READ, |bits, key| bits & !(0b11 << (2 * key.0))))
     }
 
-    /// Returns the register's value.
+    /// Returns these rights as the value of the PKRU register.
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// Reads the calling thread's register.
+    /// Returns the calling thread's rights, from its PKRU register.
     ///
     /// # Panics
     /// On an architecture that has none.
@@ -87,7 +87,7 @@ impl Rights {
         unreachable!("a key was had, which only x86-64 has")
     }
 
-    /// Writes the calling thread's register (WRPKRU).
+    /// Gives these rights to the calling thread, by writing its PKRU register (WRPKRU).
     ///
     /// # Panics
     /// On an architecture that has none.
@@ -105,8 +105,8 @@ impl Rights {
     }
 }
 
-/// Opens the memory of all keys to the calling thread and to those that it starts from now on. Does
-/// nothing where there are no keys.
+/// Lets the calling thread, and those that it starts from now on, access the memory of all keys.
+/// Does nothing where there are no keys.
 ///
 /// Each thread of a process that starts or joins others needs this: the C library links its threads
 /// through their stacks, some of which carry a key.

@@ -15,21 +15,22 @@ const SIGNAL_STACK_BYTES: usize = 64 << 10;
 /// The size of the pages below a stack that catch its overflow, in bytes, at least.
 const GUARD_BYTES: usize = 4096;
 
-/// What a thread may write: the keys of its memory, its heap, and its name in messages.
+/// The memory that a thread may write: the keys of its segments, its heap, and its name in
+/// messages.
 #[derive(Clone, Debug)]
 pub struct WriteRights {
-    /// The key of its stack, its heap and its own segments.
+    /// The protection key of the thread's stack, its heap and its own segments.
     pub own: Key,
-    /// The key of segments that several such threads write, if there are any.
+    /// The protection key of segments that several such threads write, if there are any.
     pub shared: Option<Key>,
-    /// Its heap.
+    /// The heap of the thread.
     pub heap: Arena,
-    /// Its name in messages, such as `strategy-1`.
+    /// The name of the thread in messages, such as `strategy-1`.
     pub name: String,
 }
 
-/// A thread that is ready to close its rights: its stack carries its key, and its signals have a
-/// stack of their own.
+/// A thread that is ready to close its rights: its stack carries its protection key, and its
+/// signals have a separate stack.
 pub struct PreparedThread {
     state: Box<ThreadState>,
     rights: Rights,
@@ -99,7 +100,7 @@ impl Drop for PreparedThread {
     }
 }
 
-/// The time during which a thread's rights are closed.
+/// A guard for the time during which a thread's rights to write are closed.
 pub struct ClosedRights<'a> {
     thread: &'a PreparedThread,
     /// The signals that were blocked before.
@@ -171,12 +172,12 @@ fn use_signal_stack() -> io::Result<(*mut libc::c_void, libc::stack_t)> {
     }
 }
 
-/// Finds out how a panic begins, so that the panic of a thread with closed rights is one: it writes
-/// first to a variable of the standard library. A thread tries it.
+/// Finds the variable of the standard library that a panic writes first, so that a thread with
+/// closed rights can panic. Starts a thread that panics.
 ///
 /// # Errors
 /// A thread cannot be started or prepared.
-pub fn learn_panics(key: Key, heap: Arena) -> io::Result<()> {
+pub fn detect_panic_start(key: Key, heap: Arena) -> io::Result<()> {
     if signals::knows_panics() {
         return Ok(());
     }

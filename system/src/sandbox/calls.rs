@@ -11,9 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// which are all that the listed calls use.
 #[derive(Clone, Copy, Debug)]
 pub enum ArgCondition {
-    /// The argument has that value.
+    /// The argument with this index has this value.
     Is(u8, i32),
-    /// The bits of a mask have given values.
+    /// Some bits of an argument, given by a mask, have given values.
     Bits {
         /// The index of the argument.
         arg: u8,
@@ -22,9 +22,9 @@ pub enum ArgCondition {
         /// The values of these bits.
         are: i32,
     },
-    /// The argument has another value.
+    /// The argument with this index has another value than this one.
     Not(u8, i32),
-    /// The argument is this process's id.
+    /// The argument with this index is the id of the confined process.
     Own(u8),
 }
 

@@ -59,11 +59,11 @@ impl SandboxLayer {
 pub struct SandboxProfile {
     /// The profile's name.
     pub name: &'static str,
-    /// The layers that are set up; a single one for its tests.
+    /// The layers that the profile sets up; a single one for the layer's tests.
     pub layers: &'static [SandboxLayer],
     /// Lists of allowed system calls; a call is allowed if any list allows it.
     pub calls: &'static [&'static [SyscallRule]],
-    /// The resource limits.
+    /// The resource limits of the confined process.
     pub limits: ResourceLimits,
 }
 

@@ -67,7 +67,7 @@ impl Memory {
     fn new() -> Self {
         let [own, other, shared] = key_set();
         let (heap, other_heap) = (Arena::new(own).unwrap(), Arena::new(other).unwrap());
-        keys::learn_panics(own, Arena::new(own).unwrap()).unwrap();
+        keys::detect_panic_start(own, Arena::new(own).unwrap()).unwrap();
         let other_ring = pages(Some(other));
         keys::register_owner(other_ring.as_ptr().addr(), 8192, "strategy-2's ring");
         keys::register_owner(other_heap.range().0, other_heap.range().1, "strategy-2's heap");

@@ -259,7 +259,7 @@ pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> 
 }
 
 /// Retires a dead producer whose messages wait in memory of its own: the retirement may end only
-/// once all of them are taken, since what comes later is taken for a message of a stranger.
+/// once all of them are taken, since later messages count as a stranger's.
 pub fn retirement<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     const WAITING: u64 = 3;
     let mut queue = queue::<T>(memory, 2, 64)?;

@@ -32,7 +32,7 @@ pub trait RingFault: Send + 'static {
     /// The first producer whose messages the consumer misses at their first poll.
     const HIDES_FROM: usize = usize::MAX;
 
-    /// Whether the technique declares that its ring is bounded, as it is.
+    /// Whether the technique declares that its ring is bounded, which is true.
     const BOUNDED: bool = true;
 
     /// Corrupts a received message as the fault does; by default not at all. Returns the message to

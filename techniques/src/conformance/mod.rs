@@ -134,11 +134,11 @@ pub enum CheckMemory {
 #[derive(Debug, Error)]
 #[error("{technique} in {memory:?} memory, {check}: {violation}")]
 pub struct ConformanceFailure {
-    /// The name of the check.
+    /// The name of the technique.
     pub technique: &'static str,
-    /// The memory of the check.
+    /// The memory in which the technique was checked.
     pub memory: CheckMemory,
-    /// The name of the check.
+    /// The name of the check of the conformance suite.
     pub check: String,
     /// The violation of the contract.
     #[source]
@@ -200,9 +200,9 @@ fn all_checks<T: Link>() -> Vec<Check> {
 /// The result of one check of the conformance suite.
 #[derive(Debug)]
 pub struct CheckResult {
-    /// The name of the check.
+    /// The name of the check of the conformance suite.
     pub check: String,
-    /// The memory of the check.
+    /// The memory in which the technique was checked.
     pub memory: CheckMemory,
     /// The violation, if the check failed.
     pub violation: Option<Violation>,

@@ -79,7 +79,7 @@ fn report_unexplained_quarantines(record: &RunRecord, findings: &mut Findings) {
         )
     };
     for incident in &record.incidents {
-        if record.plan.isolation.of(incident.strategy) == Isolation::Sandbox {
+        if record.plan.isolation.kind_of(incident.strategy) == Isolation::Sandbox {
             continue;
         }
         let Some(why) = incident.quarantined.filter(is_about_orders) else { continue };

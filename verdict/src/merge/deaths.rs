@@ -80,7 +80,7 @@ impl Deaths {
         let isolation = record.plan.isolation;
         let scribblers = || record.plan.faults.iter().filter(|fault| fault.kind == FaultKind::Scribble);
         let is_of_thread = |fault: &Fault| match fault.target {
-            FaultTarget::Strategy(index) => isolation.of(index) == Isolation::Thread,
+            FaultTarget::Strategy(index) => isolation.kind_of(index) == Isolation::Thread,
             _ => isolation.has(Isolation::Thread),
         };
         for fault in scribblers() {
@@ -111,7 +111,7 @@ impl Deaths {
     /// attributed.
     pub fn only_writer(&self, thread: &ThreadPlan) -> Option<StrategyIndex> {
         match thread.roles.as_slice() {
-            [Role::Strategy(index)] if self.isolation.of(*index) != Isolation::Thread => Some(*index),
+            [Role::Strategy(index)] if self.isolation.kind_of(*index) != Isolation::Thread => Some(*index),
             _ => None,
         }
     }

@@ -247,7 +247,8 @@ pub fn merge<L: LogStore + ?Sized>(
         }
         switches.check(&table, plan.trading(), &mut findings);
         let contradiction_of = |(strategy, found): (StrategyIndex, &Violations)| {
-            let is_new = plan.isolation.of(strategy) == Isolation::Sandbox && !deaths.is_untrusted(strategy);
+            let is_new =
+                plan.isolation.kind_of(strategy) == Isolation::Sandbox && !deaths.is_untrusted(strategy);
             found.first().filter(|_| is_new).map(|first| (strategy, contradiction_note(first, found.total())))
         };
         let contradicting: Vec<(StrategyIndex, String)> =

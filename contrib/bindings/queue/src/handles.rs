@@ -6,7 +6,7 @@ use shm::queue::{ByteQueue, ByteReceiver, ByteSender};
 #[derive(Debug)]
 pub struct QueueHandle(pub(crate) ByteQueue);
 
-/// The sending end of a queue.
+/// The handle of a queue's sending end.
 #[derive(Debug)]
 pub struct SenderHandle {
     pub(crate) sender: ByteSender,
@@ -14,15 +14,16 @@ pub struct SenderHandle {
     pub(crate) fast: usize,
 }
 
-/// What bhq_fast_push of bulkhead_queue_inline.h works with. A program does not use the fields.
+/// The sender's state that bhq_fast_push of bulkhead_queue_inline.h reads and writes. A program
+/// does not use the fields.
 #[derive(Debug)]
 #[repr(C)]
 pub struct FastSender {
-    /// Messages that were published.
+    /// Number of messages that the sender has published.
     pub tail: u64,
-    /// Position up to which there is room, at least.
+    /// Position up to which the sender may push without reading the receiver's position.
     pub limit: u64,
-    /// Messages that the queue holds.
+    /// Maximum number of messages in the queue.
     pub capacity: u64,
     /// Number of places minus one.
     pub mask: u64,
@@ -30,19 +31,19 @@ pub struct FastSender {
     pub message_bytes: u64,
     /// Bytes from one place to the next.
     pub place_bytes: u64,
-    /// The first place.
+    /// Address of the first place (the memory of one message).
     pub places: *mut u8,
-    /// The sender's published position.
+    /// Address of the sender's published position.
     pub tail_word: *mut u64,
-    /// The receiver's published position.
+    /// Address of the receiver's published position.
     pub head_word: *const u64,
-    /// 0 until a receiver of the queue has waited.
+    /// Address of the word that is 0 until a receiver of the queue has waited.
     pub wake_flag: *const u64,
-    /// The sender.
+    /// The sender's handle, for calls.
     pub sender: *mut SenderHandle,
 }
 
-/// The receiving end of a queue.
+/// The handle of a queue's receiving end.
 #[derive(Debug)]
 pub struct ReceiverHandle {
     pub(crate) receiver: ByteReceiver,
@@ -52,15 +53,16 @@ pub struct ReceiverHandle {
     pub(crate) fast: usize,
 }
 
-/// What bhq_fast_pop of bulkhead_queue_inline.h works with. A program does not use the fields.
+/// The receiver's state that bhq_fast_pop of bulkhead_queue_inline.h reads and writes. A program
+/// does not use the fields.
 #[derive(Debug)]
 #[repr(C)]
 pub struct FastReceiver {
-    /// Messages that were taken.
+    /// Number of messages that the receiver has taken.
     pub head: u64,
-    /// Messages that are known to be published.
+    /// Number of messages that are known to be published.
     pub end: u64,
-    /// Messages that the queue holds; 0 while each pop is a call.
+    /// Maximum number of messages in the queue; 0 while each pop is a call.
     pub capacity: u64,
     /// Number of places minus one.
     pub mask: u64,
@@ -68,15 +70,15 @@ pub struct FastReceiver {
     pub message_bytes: u64,
     /// Bytes from one place to the next.
     pub place_bytes: u64,
-    /// The first place.
+    /// Address of the first place (the memory of one message).
     pub places: *const u8,
-    /// The sender's published position.
+    /// Address of the sender's published position.
     pub tail_word: *const u64,
-    /// The receiver's published position.
+    /// Address of the receiver's published position.
     pub head_word: *mut u64,
-    /// The receiver.
+    /// The receiver's handle, for calls.
     pub receiver: *mut ReceiverHandle,
-    /// Messages that the last look at the sender's position found.
+    /// Number of messages that the last look at the sender's position found.
     pub found: u64,
 }
 

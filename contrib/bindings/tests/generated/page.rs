@@ -81,7 +81,7 @@ fn segments(text: &mut String) {
     plan.validate().expect("it can be");
     let process = plan.processes.iter().find(|process| process.name == "strategy-1").expect("it is there");
     let roles: Vec<_> = plan.roles_of(process).collect();
-    let all = topology::segments(&plan).into_iter().chain([topology::control(0)]);
+    let all = topology::segments(&plan).into_iter().chain([topology::control_segment(0)]);
     let rows = all.filter_map(|segment| {
         let access = segment.access(roles.iter().copied())?;
         let rights = if access == Access::Write { "write" } else { "read" };

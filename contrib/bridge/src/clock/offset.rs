@@ -11,9 +11,10 @@ const PPM: f64 = 1e-6;
 /// The assumptions about the clocks of the two hosts: nothing is assumed about delays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockAssumptions {
-    /// Maximum difference of their rates, in parts per million.
+    /// Maximum difference of the two clocks' rates, in parts per million.
     pub drift_ppm: f64,
-    /// Maximum change of the rate difference, in parts per million: crystals warm up.
+    /// Maximum change of the difference of the clocks' rates, in parts per million: crystals warm
+    /// up.
     pub wander_ppm: f64,
 }
 
@@ -38,9 +39,9 @@ pub enum OffsetError {
 /// A closed interval of values, such as times in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval<T> {
-    /// Lower end.
+    /// Lower end of the interval.
     pub low: T,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: T,
 }
 
@@ -118,9 +119,9 @@ impl Offset {
 
     /// Returns the stages of a round trip, which add up to the whole; `None`: impossible readings.
     pub fn stages(&self, readings: &RoundTrip) -> Option<RoundTripStages> {
-        let RoundTrip { sent, arrived, left, back } = *readings;
-        let (whole, there) = (back.checked_sub(sent)?, left.checked_sub(arrived)?);
-        let Interval { low, high } = self.at(sent.midpoint(back));
+        let RoundTrip { sent, arrived, answered, returned } = *readings;
+        let (whole, there) = (returned.checked_sub(sent)?, answered.checked_sub(arrived)?);
+        let Interval { low, high } = self.at(sent.midpoint(returned));
         // The offset changes during the round trip.
         let moved = self.rate.low.abs().max(self.rate.high.abs()) * whole as f64 / 2.0;
         let moved = moved.ceil() as i128;
@@ -131,7 +132,7 @@ impl Offset {
         Some(RoundTripStages {
             out: known(i128::from(arrived) - i128::from(sent) - ahead)?,
             there,
-            home: known(i128::from(back) - i128::from(left) + ahead)?,
+            home: known(i128::from(returned) - i128::from(answered) + ahead)?,
             whole,
         })
     }

@@ -58,17 +58,17 @@ impl ClockPair {
         let exchange = |frame: u64| {
             let sent = START + frame * every;
             let arrived = sent + transit(self.min_transit.0);
-            let left = arrived + transit(1_000);
-            let back = left + transit(self.min_transit.1);
-            RoundTrip { sent, arrived: self.peer_time(arrived), left: self.peer_time(left), back }
+            let answered = arrived + transit(1_000);
+            let returned = answered + transit(self.min_transit.1);
+            RoundTrip { sent, arrived: self.peer_time(arrived), answered: self.peer_time(answered), returned }
         };
         (0..self.frames).map(exchange).collect()
     }
 
     fn samples(&self) -> Samples {
         let mut samples = Samples::new();
-        for RoundTrip { sent, arrived, left, back } in self.exchanges() {
-            samples.record_inbound(left, back);
+        for RoundTrip { sent, arrived, answered, returned } in self.exchanges() {
+            samples.record_inbound(answered, returned);
             samples.record_outbound(sent, arrived);
         }
         samples
@@ -154,7 +154,7 @@ proptest! {
         if let Ok(offset) = samples.solve(&ASSUMED) {
             let Interval { low, high } = offset.at(at);
             prop_assert!(low <= high);
-            offset.stages(&RoundTrip { sent: at, arrived: at, left: at, back: at });
+            offset.stages(&RoundTrip { sent: at, arrived: at, answered: at, returned: at });
         }
     }
 }
@@ -186,8 +186,9 @@ fn broken_estimators_are_detected() {
         ("the rate follows from the first and last exchange alone", |clocks, offset, at| {
             let exchanges = clocks.exchanges();
             let (first, last) = (exchanges[0], exchanges[exchanges.len() - 1]);
-            let ahead =
-                |of: RoundTrip| of.arrived.midpoint(of.left) as f64 - of.sent.midpoint(of.back) as f64;
+            let ahead = |of: RoundTrip| {
+                of.arrived.midpoint(of.answered) as f64 - of.sent.midpoint(of.returned) as f64
+            };
             let rate = (ahead(last) - ahead(first)) / (last.sent - first.sent) as f64;
             Offset { rate: Interval { low: rate, high: rate }, ..offset.clone() }.at(at)
         }),
@@ -198,7 +199,8 @@ fn broken_estimators_are_detected() {
         ("the offset is constant", |clocks, offset, _| offset.at(START + clocks.span / 2)),
         ("the mean of all exchanges", |clocks, offset, at| {
             let ahead = |of: &RoundTrip| {
-                i128::from(of.arrived) - i128::from(of.sent) + i128::from(of.left) - i128::from(of.back)
+                i128::from(of.arrived) - i128::from(of.sent) + i128::from(of.answered)
+                    - i128::from(of.returned)
             };
             let exchanges = clocks.exchanges();
             let mean = exchanges.iter().map(ahead).sum::<i128>() / (2 * exchanges.len() as i128);
@@ -237,7 +239,7 @@ fn clock_step_is_a_contradiction() {
     let mut samples = Samples::new();
     for (number, readings) in clocks.exchanges().iter().enumerate() {
         let set = if number < 500 { 0 } else { 2_000_000 };
-        samples.record_inbound(readings.left + set, readings.back);
+        samples.record_inbound(readings.answered + set, readings.returned);
         samples.record_outbound(readings.sent, readings.arrived + set);
     }
     assert_eq!(samples.solve(&ASSUMED).err(), Some(OffsetError::Contradiction));

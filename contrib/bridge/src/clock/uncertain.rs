@@ -7,7 +7,7 @@ use core::fmt;
 pub struct UncertainNs {
     /// Middle of the possible range, in nanoseconds.
     pub ns: i64,
-    /// Maximum error in nanoseconds.
+    /// Maximum error of the time, in nanoseconds.
     pub error_ns: u64,
 }
 
@@ -37,26 +37,27 @@ impl fmt::Display for UncertainNs {
 /// The four clock readings of a message to the other host and back, each by the clock of its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrip {
-    /// Time at which the message left this host, by this clock.
+    /// Time at which the message left this host, in nanoseconds of this host's clock.
     pub sent: u64,
-    /// Time at which the message arrived at the other host, by the other clock.
+    /// Time at which the message arrived at the other host, in nanoseconds of that host's clock.
     pub arrived: u64,
-    /// Time at which the answer left the other host, by the other clock.
-    pub left: u64,
-    /// Time at which the answer was back at this host, by this clock.
-    pub back: u64,
+    /// Time at which the answer left the other host, in nanoseconds of that host's clock.
+    pub answered: u64,
+    /// Time at which the answer arrived at this host, in nanoseconds of this host's clock.
+    pub returned: u64,
 }
 
 /// The stages of a message to the other host and back; the first three add up to `whole`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTripStages {
-    /// Time from this host to the other.
+    /// Time of the message from this host to the other, in nanoseconds.
     pub out: UncertainNs,
-    /// Time at the other host, by its clock alone.
+    /// Time in nanoseconds from the message's arrival at the other host to its answer, by that
+    /// host's clock.
     pub there: u64,
-    /// Time from the other host to this one.
+    /// Time of the answer from the other host to this one, in nanoseconds.
     pub home: UncertainNs,
-    /// Total time, by this host's clock alone.
+    /// Total time of the round trip in nanoseconds, by this host's clock.
     pub whole: u64,
 }
 

@@ -2,7 +2,8 @@
 
 use super::Broken;
 
-/// How many messages were taken in the last session with any; outcomes of earlier ones are settled.
+/// The number of messages that were taken in the last session with any; outcomes of earlier
+/// sessions are settled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionHistory {
     /// The first session of this side; 0: none yet. Earlier ones are unknown.

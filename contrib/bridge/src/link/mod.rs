@@ -86,7 +86,7 @@ pub enum CloseReason {
     /// No frame came for [`Timing::silence_ns`].
     #[error("no frame was received for too long")]
     Silence,
-    /// A message is missing.
+    /// A message of the peer is missing.
     #[error("message {0} of the session is missing")]
     Gap(u64),
     /// The peer has opened another session.
@@ -103,7 +103,7 @@ pub enum CloseReason {
 /// The outcome of a message that was unconfirmed when its session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryOutcome {
-    /// The peer took the message, once.
+    /// The peer took the message, exactly once.
     Taken,
     /// The peer did not take the message and never will.
     Lost,
@@ -114,18 +114,18 @@ pub enum DeliveryOutcome {
 /// The times of a delivered message by both hosts' clocks. All but `received` are unverified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Time at which the message was sent, by the peer's clock.
+    /// Time at which the message was sent, in nanoseconds of the peer's clock.
     pub sent: u64,
-    /// Time at which the message was received, by this host's clock.
+    /// Time at which the message was received, in nanoseconds of this host's clock.
     pub received: u64,
-    /// An echo of a frame of this side: of the message that this one refers to, or of any.
+    /// An echo of a frame of this side: of the message that this message refers to, or of any.
     pub about: Option<Echo>,
 }
 
 /// An event of a link that its owner must handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A session is open. All earlier messages have an outcome.
+    /// A session with the peer was opened. All earlier messages have an outcome.
     Up {
         /// Number of the session.
         session: u64,
@@ -134,14 +134,14 @@ pub enum Event {
     },
     /// An order at the engine's side, a report at the strategy's; validated as far as its codes.
     Message(Message, Delivery),
-    /// The session has ended. The outcomes of unconfirmed messages will follow.
+    /// The session with the peer has ended. The outcomes of unconfirmed messages will follow.
     Down {
         /// Number of the session.
         session: u64,
         /// Reason for the end of the session.
         why: CloseReason,
     },
-    /// The outcome of an unconfirmed message.
+    /// The outcome of a message that was unconfirmed when its session ended.
     Outcome {
         /// The session in which the message was sent.
         session: u64,
@@ -157,15 +157,15 @@ pub enum Event {
 /// Counters of a link between two hosts, as in `remote.json`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounts {
-    /// Sessions that were up.
+    /// Number of sessions that were open.
     pub sessions: u64,
-    /// Repeated messages.
+    /// Number of repeated messages from the peer.
     pub doubled: u64,
-    /// Frames of ended sessions and attempts.
+    /// Number of frames of ended sessions and attempts.
     pub stale: u64,
-    /// Datagrams that are not frames of this run's peer.
+    /// Number of datagrams that are not frames of this run's peer.
     pub strange: u64,
-    /// Invalid frames of the peer.
+    /// Number of invalid frames from the peer.
     pub misconduct: u64,
 }
 
@@ -209,7 +209,7 @@ pub struct Link {
     has_received_end: bool,
     /// The link is over; the peer may not have noticed yet.
     repeats_end: bool,
-    /// Counters of the link.
+    /// Counters of this link's sessions and frames.
     pub counts: LinkCounts,
     /// Clock samples from the frames of open sessions.
     pub clocks: Samples,
@@ -298,8 +298,8 @@ impl Link {
         self.events.pop_front()
     }
 
-    /// Queues a message for the peer, with the echo of the one it refers to. Returns `false` if no
-    /// session is open, or [`WINDOW`] messages are unconfirmed.
+    /// Queues a message for the peer, with the echo of the message that it refers to. Returns
+    /// `false` if no session is open, or [`WINDOW`] messages are unconfirmed.
     #[must_use]
     pub fn try_send(&mut self, message: Message, about: Option<Echo>) -> bool {
         self.state == LinkState::Up && !self.wants_end && self.outbox.try_push(message, about)

@@ -13,7 +13,7 @@ const LATE_NS: f64 = 100_000.0;
 /// measured.
 pub(super) fn measure(machine: &Machine) -> Option<WakeTimes> {
     let [first, .., last] = machine.cores_allowed[..] else { return None };
-    WakeTimes::of(system::wake::wake_times(first, last, WAKES, signals::is_end_requested).ok()?)
+    WakeTimes::from_times(system::wake::wake_times(first, last, WAKES, signals::is_end_requested).ok()?)
 }
 
 /// Reports the times. Late wake-ups make no machine unfit: strategies that spin never sleep.

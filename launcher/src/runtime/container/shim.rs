@@ -103,7 +103,7 @@ fn strategy(name: &str, run: &str) -> Result<()> {
     process::set_thread_name("container");
     // Another user takes the plan's descriptor of the control segment.
     let is_foreign = plan.resources_of(me).user.is_some();
-    let address = if is_foreign { segments::address(&plan) } else { run.to_owned() };
+    let address = if is_foreign { segments::run_address(&plan) } else { run.to_owned() };
     let (mut command, folders) = command(&plan, me, &address)?;
     // Segments passed as descriptors have no name, except the control segment.
     let is_named = |what: &String| what == CONTROL || plan.handles.iter().all(|handle| handle.name != *what);

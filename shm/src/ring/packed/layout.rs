@@ -11,17 +11,17 @@ use crate::sync::AtomicU64;
 /// begin with their lowest byte, a message of less than a word is there, too.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedLayout {
-    /// The first place.
+    /// Address of the ring's first place (the memory of one message).
     pub places: *const AtomicU64,
     /// Number of places minus one.
     pub mask: u64,
     /// Bytes from one place to the next.
     pub place_bytes: u64,
-    /// Number of messages that the ring holds.
+    /// Maximum number of messages in the ring.
     pub capacity: u64,
-    /// The sender's position.
+    /// Address of the sender's published position.
     pub tail: *const AtomicU64,
-    /// The receiver's position.
+    /// Address of the receiver's published position.
     pub head: *const AtomicU64,
 }
 

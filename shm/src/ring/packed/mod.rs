@@ -157,9 +157,9 @@ impl PackedShape {
 /// end's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndPosition {
-    /// Messages that were published or taken.
+    /// Number of messages that this end has published or taken.
     pub own: u64,
-    /// Position up to which there is room, or messages, at least.
+    /// Position up to which this end may push or take without reading the other end's position.
     pub known: u64,
 }
 
@@ -185,7 +185,7 @@ impl HeapRing {
         Self { tail, head, shape }
     }
 
-    /// Attaches the sending end after what was published.
+    /// Attaches the sending end after the messages that were published.
     ///
     /// # Panics
     /// If the shape is none, or the headers were overwritten.
@@ -194,7 +194,7 @@ impl HeapRing {
         sender.expect("the headers of a ring")
     }
 
-    /// Attaches the receiving end after what was freed.
+    /// Attaches the receiving end after the messages that were freed.
     ///
     /// # Panics
     /// As [`HeapRing::sender`].

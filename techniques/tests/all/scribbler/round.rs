@@ -172,7 +172,7 @@ impl Round {
                 .collect(),
             returned: [0; PRODUCERS],
             listener,
-            log: segments::log(&mut attached, "strategy-0").expect("a log"),
+            log: segments::attach_log(&mut attached, "strategy-0").expect("a log"),
             cycles: 0,
             empty: 0,
         };
