@@ -310,11 +310,17 @@ fn push_during_the_first_wait_of_a_queue_is_seen() {
     use crate::sync::AtomicU64;
     use std::os::fd::AsRawFd as _;
     let started = AtomicU64::new(0);
-    // Both begin at once, after turns that differ by up to 100.
+    // Both begin at once, after turns that differ by up to 100; on a busy machine one of them may
+    // need the core that the other one waits on.
     let start_together = |n: u64, turns: u64| {
         started.fetch_add(1, Ordering::SeqCst);
+        let mut waited = 0;
         while started.load(Ordering::SeqCst) < 2 * (n + 1) {
             core::hint::spin_loop();
+            waited += 1;
+            if waited % 10_000 == 0 {
+                std::thread::yield_now();
+            }
         }
         (0..turns).for_each(|turn| _ = core::hint::black_box(turn));
     };
