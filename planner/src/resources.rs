@@ -1,4 +1,4 @@
-//! Limits and users of strategies: from the settings into the plan.
+//! Converts the limits and the users of strategies from settings into the plan.
 
 use crate::config::{ByStrategy, Settings, StrategySetting, UsageError};
 use protocol::index::StrategyIndex;

@@ -6,12 +6,12 @@ use core::str::FromStr;
 use record::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// An equivalence margin: the larger of a time and a share of the reference's median.
+/// An equivalence margin: the larger one of a time and of a share of the reference's median.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Margin {
-    /// Least margin, in nanoseconds.
+    /// Minimum margin, in nanoseconds.
     pub ns: f64,
-    /// Share of the reference's median, 0.05 for 5 %.
+    /// Margin as a share of the reference's median, 0.05 for 5 %.
     pub share: f64,
 }
 
@@ -22,10 +22,10 @@ impl Default for Margin {
 }
 
 impl Margin {
-    /// The default share alone, for figures that are not times.
+    /// The default relative margin without a minimum time, for figures that are not times.
     pub const RELATIVE: Self = Self { ns: 0.0, share: 0.05 };
 
-    /// Returns the margin of a figure with this reference median, in nanoseconds.
+    /// Converts the margin to nanoseconds for a reference with the given median.
     pub fn of(self, reference_ns: f64) -> f64 {
         self.ns.max(self.share * reference_ns)
     }

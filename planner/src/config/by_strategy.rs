@@ -16,7 +16,7 @@ use protocol::index::StrategyIndex;
 use protocol::plan::thousandths;
 use record::units::{Bytes, Count, clip};
 
-/// A quantity or name that each strategy can have.
+/// A setting that can have a value of its own for each strategy.
 pub trait StrategySetting: Clone + Copy + Debug + PartialEq + Eq + Send + Sync + 'static {
     /// The setting's name: that of its flag.
     const NAME: &'static str;
@@ -25,21 +25,23 @@ pub trait StrategySetting: Clone + Copy + Debug + PartialEq + Eq + Send + Sync +
     /// The value of a strategy.
     type Value: Clone + Debug + PartialEq + Eq + Send + Sync + 'static;
 
-    /// Parses a value.
+    /// Parses a value of this setting from text.
     fn parse(text: &str) -> Result<Self::Value, String>;
-    /// Formats a value so that it can be parsed again.
+    /// Formats a value of this setting so that it can be parsed again.
     fn text(value: &Self::Value) -> String;
-    /// Generates any value.
+    /// Generates any value of this setting, for property tests.
     #[cfg(test)]
     fn any_text() -> proptest::prelude::BoxedStrategy<String>;
 }
 
-/// The values of a setting, each of one strategy or of all (`None`), in the order of the user.
+/// The values of a setting as the user wrote them, each for one strategy or for all (`None`), in
+/// the user's order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ByStrategy<S: StrategySetting>(pub Vec<(Option<StrategyIndex>, S::Value)>, PhantomData<S>);
 
 impl<S: StrategySetting> ByStrategy<S> {
-    /// Returns the value of a strategy: the last one that names it, else the last one for all.
+    /// Returns the value of a strategy: the last value that names the strategy, else the last one
+    /// for all strategies.
     pub fn of(&self, strategy: StrategyIndex) -> Option<&S::Value> {
         let last = |of: Option<StrategyIndex>| {
             self.0.iter().rfind(|(named, _)| *named == of).map(|(_, value)| value)
@@ -47,7 +49,7 @@ impl<S: StrategySetting> ByStrategy<S> {
         last(Some(strategy)).or_else(|| last(None))
     }
 
-    /// Returns the strategies that are named.
+    /// Returns the strategies that have a value of their own.
     pub fn named(&self) -> impl Iterator<Item = StrategyIndex> + '_ {
         self.0.iter().filter_map(|(strategy, _)| *strategy)
     }
@@ -174,7 +176,7 @@ fn read_thousandths(text: &str) -> Result<u64, String> {
     value.ok_or_else(|| format!("{:?} is not a number of CPUs", clip(text)))
 }
 
-/// The name or the number of a user.
+/// The user account, by name or number, that a strategy runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserName;
 
