@@ -22,7 +22,7 @@ pub struct QueueEnd<'a> {
     pub control: &'a Control,
     pub counters: AgentSlot<'a>,
     pub clock: ClockSource,
-    /// The wait strategy.
+    /// The wait strategy of this end, with its counters.
     pub waiting: WaitStrategy,
     pub pace: Pace,
     /// Doorbells to ring after an event: empty unless the other side parks.
@@ -111,9 +111,9 @@ pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>, results: &Atomi
     end.counters.set(ConsumerCounter::Wakes, end.waiting.wakes);
 }
 
-/// A producer's loop with its attached queues: one dynamic call per thread.
+/// A producer's loop with its attached queues, behind one dynamic call per thread.
 pub type AttachedProducer = Box<dyn FnOnce(QueueEnd<'_>) + Send>;
-/// A consumer's loop with its attached queue, which gets the words for its results.
+/// A consumer's loop with its attached queue, which receives the shared memory for its results.
 pub type AttachedConsumer = Box<dyn FnOnce(QueueEnd<'_>, &AtomicWords) + Send>;
 
 type AttachProducer =
@@ -123,9 +123,9 @@ type AttachConsumer =
 
 /// The measured loops of producer and consumer, compiled for the ends of one technique.
 pub struct TechniqueLoops {
-    /// Attaches a producer, by index, to all queues.
+    /// Attaches a producer, by its index, to all queues.
     pub producer: Box<AttachProducer>,
-    /// Attaches the consumer of a queue.
+    /// Attaches the consumer of a queue, by the queue's index.
     pub consumer: Box<AttachConsumer>,
 }
 
