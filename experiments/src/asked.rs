@@ -1,4 +1,4 @@
-//! What the launcher asks of the results of experiments.
+//! Results of experiments that the launcher requests from this program.
 
 use crate::cli::{AgainstFlags, LinesFlags, PageFlags, PictureFlags, ReportFlags, command};
 use crate::compare;

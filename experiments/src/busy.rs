@@ -1,4 +1,4 @@
-//! A busy machine: it is named before the first run, and ends a bill that cannot be answered.
+//! Detects a busy machine, warns before the first run, and ends a bill that cannot be answered.
 
 use analysis::experiment::Experiment;
 use planner::host;
@@ -24,7 +24,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Samples the load of this machine for a tenth of a second. `None`: the kernel does not show
+    /// Samples the load of this machine for a tenth of a second; `None` if the kernel does not show
     /// it.
     pub fn sample(cpus: u32) -> Option<Self> {
         let mut sum = 0.0;
@@ -35,23 +35,25 @@ impl Load {
         Some(Self { runnable: sum / f64::from(SAMPLES), cpus: cpus.max(1) })
     }
 
+    /// Creates a load with a mean number of runnable threads, for tests.
     #[cfg(test)]
     pub const fn with_runnable(runnable: f64, cpus: u32) -> Self {
         Self { runnable, cpus }
     }
 
-    /// Returns `true` if other threads want all CPUs.
+    /// Returns `true` if other programs have at least one runnable thread for each CPU.
     pub fn is_busy(self) -> bool {
         self.runnable >= f64::from(self.cpus)
     }
 
-    /// Returns how many times longer a run takes than on a quiet machine, about: twice as long at
-    /// 13 threads a CPU, since much of its time is a window of fixed length.
+    /// Estimates how many times longer a run takes than on a quiet machine: twice as long at 13
+    /// threads a CPU, since much of a run is a window of fixed length.
     pub fn slowdown(self) -> f64 {
         (1.0 + self.runnable / f64::from(self.cpus)).sqrt()
     }
 
-    /// Returns the warning of an experiment whose verdicts a busy machine leaves open.
+    /// Returns the warning that a busy machine leaves the verdicts of an experiment open; `None` if
+    /// the machine is not busy.
     pub fn warning(self, record: &Experiment) -> Option<String> {
         let has_verdicts = record.kind.entry().has_verdicts;
         (has_verdicts && self.is_busy()).then(|| format!("busy: {self}; the answer will be *cannot tell*"))
@@ -71,9 +73,10 @@ fn others_runnable(root: &Path) -> Option<f64> {
     Some(f64::from(runnable.saturating_sub(1)))
 }
 
-/// Returns why a bill is given up; `None`: it goes on. The machine is busy, and in every repeat so
-/// far one setting differs from itself, its A/A test, by more than all repeats can average out.
-/// `load` is asked only then. An experiment whose repeats the user asked for makes them.
+/// Returns the reason to give up a bill; `None` to continue it. The machine is busy, and in every
+/// repeat so far one setting differs from itself, its A/A test, by more than all repeats can
+/// average out. `load` is asked only then. An experiment whose repeats the user asked for makes
+/// them.
 pub fn hopeless(record: &Experiment, load: impl FnOnce() -> Option<Load>) -> Option<String> {
     record.time_limit_s?;
     let test = record.rows.iter().find(|row| row.setting.is_aa_test)?;

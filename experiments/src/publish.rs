@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use verdict::html;
 
-/// Saves the answer of an experiment: `rows.csv`, its tables, and the page.
+/// Saves the answer of an experiment in its folder: `rows.csv`, tables, and the page.
 pub fn save(answer: &Answer, experiment: &Experiment, folder: &Path) -> Result<()> {
     write_atomically(&folder.join("rows.csv"), &rows_csv(experiment)?)?;
     answer.report.save(folder)?;
@@ -22,28 +22,28 @@ pub fn save(answer: &Answer, experiment: &Experiment, folder: &Path) -> Result<(
     )?)
 }
 
-/// The form in which an answer is printed.
+/// The form in which an answer is printed: JSON or a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Printed {
-    /// For programs.
+    /// JSON for programs.
     Json,
-    /// For people.
+    /// A report for people, of this length.
     Report(ReportLength),
 }
 
 impl Printed {
-    /// Returns JSON if `json`, else a report of that length.
+    /// Returns the form JSON if `json` is set, else a report of the given length.
     pub const fn new(json: bool, length: ReportLength) -> Self {
         if json { Self::Json } else { Self::Report(length) }
     }
 
-    /// Returns the form that the flags of a command ask for.
+    /// Returns the form that the flags of a command request.
     pub const fn from_flags(common: &Common) -> Self {
         Self::new(common.json, common.report)
     }
 }
 
-/// Prints an answer for people, or for programs.
+/// Prints the answer of an experiment in the given form.
 pub fn print(answer: &Answer, form: Printed) -> Result<()> {
     let mut out = ::record::screen::stdout();
     let text = match form {
@@ -54,8 +54,8 @@ pub fn print(answer: &Answer, form: Printed) -> Result<()> {
     Ok(out.write_all(text.as_bytes())?)
 }
 
-/// Saves the answer of an experiment, prints it, prints the folder, and after a short report the
-/// commands that show more.
+/// Saves the answer of an experiment, and prints it with the experiment's folder, after a short
+/// report also with the commands that show more.
 pub fn save_and_print(answer: &Answer, experiment: &Experiment, folder: &Path, form: Printed) -> Result<()> {
     save(answer, experiment, folder)?;
     print(answer, form)?;

@@ -36,20 +36,22 @@ use system::process;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
-/// How long the engine may take with a command, from when it was sent.
+/// Time limits for the engine to see an operator's command and to complete it, from the time when
+/// the command was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandTimeouts {
-    /// Until it has seen the command.
+    /// Maximum time until the engine has seen the command.
     pub seen: Duration,
-    /// Until the command is done. One that is over earlier still leaves the time to be seen.
+    /// Maximum time until the command is completed. One that is over earlier still leaves the time
+    /// to be seen.
     pub done: Duration,
 }
 
 impl CommandTimeouts {
-    /// The time until an engine that runs has seen a command, also on a busy machine.
+    /// Maximum time until a running engine has seen a command, also on a busy machine.
     pub const SEEN: Duration = Duration::from_secs(10);
 
-    /// Creates the timeouts of a command that is to be done within a time.
+    /// Creates the timeouts of a command with this maximum time until it is completed.
     pub const fn with_done(done: Duration) -> Self {
         Self { seen: Self::SEEN, done }
     }
@@ -99,20 +101,21 @@ impl ActiveRunHandle {
         Ok(())
     }
 
-    /// Returns the operators' commands given so far, and the engine's answers.
+    /// Returns the operators' commands to the run so far, and the engine's answers.
     pub fn commands(&self) -> Result<(Vec<CommandEntry>, CommandAnswers)> {
         let channel = self.view(COMMANDS_SEGMENT, commands::COMMANDS_KIND)?;
         let answers = self.view(ANSWERS_SEGMENT, commands::ANSWERS_KIND)?;
         Ok((commands::entries(&channel).collect(), CommandAnswers::new(&answers)))
     }
 
-    /// Sends an operator command and waits until it is done or the timeout expires. Returns the
-    /// entry and the answer.
+    /// Sends an operator command to the run, and waits until the engine has completed it or the
+    /// timeout expires. Returns the entry and the answer.
     pub fn give(&self, command: Command, timeout: Duration) -> Result<(CommandEntry, CommandAnswer)> {
         self.give_with(command, "", CommandTimeouts { seen: timeout, done: timeout })
     }
 
-    /// Sends a command as [`ActiveRunHandle::give`] does, with a text.
+    /// Sends an operator command with a text, such as a strategy's kind, and waits as
+    /// [`ActiveRunHandle::give`] does.
     pub fn give_with(
         &self,
         command: Command,
@@ -177,7 +180,7 @@ impl ActiveRunHandle {
         }
     }
 
-    /// Wakes the launcher of the run, which otherwise looks for news every half a second.
+    /// Wakes the launcher of the run, which otherwise looks for commands every half a second.
     pub fn wake_launcher(&self) {
         // One that has ended, or belongs to somebody else, need not be woken.
         if let Ok(launcher) = process::pidfd_open(self.plan.launcher_pid) {
@@ -190,7 +193,7 @@ impl ActiveRunHandle {
         self.control.incarnation(strategy)
     }
 
-    /// Returns `true` if the run is over, or ends because its launcher was killed.
+    /// Returns `true` if the run is over, or is ending because its launcher was killed.
     pub fn is_over(&self) -> bool {
         let is_launched = || process::is_running(self.plan.launcher_pid, self.plan.launcher_start);
         self.control.state() == RunState::Stop || !is_launched()
@@ -228,7 +231,7 @@ impl ActiveRunHandle {
             && self.plan.process_of(Role::Strategy(strategy)).is_some_and(|process| !runs(process))
     }
 
-    /// Converts a difference of two ticks of the run's clock to nanoseconds.
+    /// Converts the time between two ticks of the run's clock to nanoseconds.
     pub fn ns(&self, from: u64, to: u64) -> u64 {
         (to.saturating_sub(from) as f64 * self.plan.ns_per_tick) as u64
     }

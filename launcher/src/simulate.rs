@@ -1,4 +1,4 @@
-//! The command `launcher simulate`: draws seeds, runs them, reports failures.
+//! The command `launcher simulate`: draws seeds, simulates a run for each, and reports failures.
 
 use crate::runtime::progress::Progress;
 use anyhow::Result;

@@ -67,7 +67,8 @@ pub struct CompareFlags {
     run: RunFlags,
 }
 
-/// Compares the settings A and B that the flags select, measuring them if necessary.
+/// Runs `launcher compare`: compares the settings A and B that the flags select, and measures them
+/// if necessary.
 pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     let json = flags.run.common.json;
     let (a, b) = sides(flags)?;
@@ -119,7 +120,7 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Prints comparisons, as text or JSON.
+/// Prints the report of comparisons, as text or JSON.
 pub fn show(comparisons: &Comparisons, form: Printed) -> Result<()> {
     print(&Answer { report: compare::report(comparisons), json: comparisons.json()? }, form)
 }
@@ -175,8 +176,8 @@ fn of_record(record: &Experiment) -> Result<Comparisons> {
     Ok(Comparisons::from_runs(&ExperimentRuns::new(record)).map_err(UsageError)?)
 }
 
-/// Compares new runs with saved ones. Against the one setting that both have, if the folder has
-/// several.
+/// Compares new runs with the saved runs of a baseline folder. Against the one setting that both
+/// have, if the folder has several.
 pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
     let Some(ours) = group(runs).into_iter().next() else {
         return usage("--baseline: nothing was run to compare with it");

@@ -1,4 +1,5 @@
-//! The runs of a prediction, planned in stages: each follows from what the earlier ones measured.
+//! Plans the runs of a prediction in stages: each stage follows from what the earlier ones
+//! measured.
 
 use super::say;
 use crate::points::{check, new_point};

@@ -98,9 +98,8 @@ impl FoundPart {
     }
 }
 
-/// Runs the experiments of a survey on this machine, and draws its card, the picture that sums
-/// them up. `find` asks
-/// `launcher doctor`. A part that cannot run is not an error.
+/// Runs `launcher survey`: measures each experiment in short, and draws one card that sums them up.
+/// `find` asks `launcher doctor`. A part that cannot run is not an error.
 pub fn run(flags: &SurveyFlags, find: impl FnOnce() -> MachineFindings) -> Result<ExitCode> {
     if let Some(folder) = &flags.index {
         let count = draw_index(folder)?;

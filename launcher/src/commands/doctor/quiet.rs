@@ -23,8 +23,8 @@ pub fn priority(system: &System) -> Check {
     }
 }
 
-/// Checks whether all cores but the first can be kept free of other work by hand: an isolated
-/// partition, and interrupts moved away.
+/// Checks whether all cores but the first can be kept free of other work by hand: by an isolated
+/// cpuset partition, and by moving interrupts away.
 pub fn partition(machine: &Machine, system: &System) -> Check {
     let mount = match (&system.partitions, machine.cores_allowed.len()) {
         (None, _) => {
