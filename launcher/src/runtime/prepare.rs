@@ -59,7 +59,7 @@ impl Presentation<'_> {
 pub struct Prepared {
     pub began: SystemTime,
     pub schedule: Schedule,
-    /// The clock's reading at the end of calibration, in ticks and nanoseconds.
+    /// The time on the run's clock and on CLOCK_MONOTONIC at the end of calibration.
     pub start_pair: ClockPair,
     /// The record of the run so far, with the plan. The outcome is that of a launcher that is
     /// killed.
