@@ -10,8 +10,8 @@ use crate::grouping::{distinct, grouped};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Returns the rows of some repeats, in the order in which their runs are to be made. `seed` is the
-/// random seed of repeat 0; each later repeat has the next one.
+/// Returns the rows of some repeats of these settings, in the order in which their runs are to be
+/// made. `seed` is the random seed of repeat 0; each later repeat has the next one.
 pub fn ordered_rows(settings: &[Setting], repeats: Range<u32>, seed: u64) -> Vec<Row> {
     let groups = grouped(settings.iter().map(|setting| (condition(setting), setting)));
     let turns = repeats.flat_map(|repeat| groups.iter().map(move |(_, members)| (repeat, members)));
@@ -28,7 +28,7 @@ pub fn ordered_rows(settings: &[Setting], repeats: Range<u32>, seed: u64) -> Vec
 }
 
 impl Experiment {
-    /// Plans the runs of these settings: as many repeats as the experiment has.
+    /// Plans the runs of these settings, with the experiment's number of repeats.
     pub fn plan_rows(&mut self, settings: &[Setting]) {
         let first = settings.first().map(|setting| setting.settings.clone()).unwrap_or_default();
         let is_shared =
@@ -71,8 +71,8 @@ impl Experiment {
     }
 }
 
-/// Returns the turn of each row, from 0: a condition in a repeat, whose runs are compared with each
-/// other in pairs.
+/// Returns the turn number of each row, from 0: a turn is a condition in a repeat, whose runs are
+/// compared in pairs.
 pub fn turns(rows: &[Row]) -> Vec<u32> {
     let is_next = |(a, b): (&Row, &Row)| {
         u32::from((a.repeat, condition(&a.setting)) != (b.repeat, condition(&b.setting)))

@@ -1,4 +1,5 @@
-//! The tables of `lab`: waiting against busy, each queue, all figures, fairness.
+//! The tables of `lab`: ways of waiting compared with busy waiting, each queue, all figures,
+//! fairness.
 
 use super::against::{CPU, P50, P99, multiple, rank_cells, wait_against_busy};
 use super::figures::{CellFigures, Measured, PAIRS};
@@ -18,7 +19,8 @@ fn times(share: Option<f64>) -> String {
     share.map_or_else(|| "–".into(), |share| format!("{}×", plain(share)))
 }
 
-/// Returns CPU time and latency of each way of waiting over busy: medians over the queues.
+/// Returns the table of CPU time and latency of each way of waiting relative to busy waiting:
+/// medians over the queues.
 pub fn against_busy(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
     let is_used = |wait: &&Wait| lab.cells.iter().any(|cell| cell.wait == **wait);
     let (busy, others): (Vec<Wait>, Vec<Wait>) =
