@@ -53,7 +53,7 @@ impl RunLife {
 ///
 /// # Errors
 /// `/dev/shm` cannot be listed.
-pub fn runs(life: RunLife) -> io::Result<Vec<RunId>> {
+pub fn runs_with_life(life: RunLife) -> io::Result<Vec<RunId>> {
     let id = |name: String| {
         RunId::from_segment_name(&name).filter(|(_, what)| *what == CONTROL).map(|(run, _)| run)
     };
@@ -68,7 +68,7 @@ pub fn runs(life: RunLife) -> io::Result<Vec<RunId>> {
 /// # Errors
 /// `/dev/shm` cannot be listed.
 pub fn active_runs() -> io::Result<Vec<RunId>> {
-    runs(RunLife::Active)
+    runs_with_life(RunLife::Active)
 }
 
 /// A run whose processes are running, with the cores that it holds.

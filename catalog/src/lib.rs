@@ -44,7 +44,7 @@ pub fn path_of(name: &Path) -> Result<PathBuf> {
         let real = if name.is_symlink() { name.canonicalize().ok() } else { None };
         return Ok(real.unwrap_or_else(|| name.to_owned()));
     }
-    if let Some(found) = named_in(Path::new(RUNS), name)?.or_else(|| folder_of_active(name)) {
+    if let Some(found) = find_named(Path::new(RUNS), name)?.or_else(|| folder_of_active(name)) {
         return Ok(found);
     }
     let why = match name.to_str() {
@@ -58,7 +58,7 @@ pub fn path_of(name: &Path) -> Result<PathBuf> {
 
 /// Finds a run or an experiment among the results in the folder `runs`: by the name of its own
 /// folder, by a run's id or the beginning of one, or as `latest`.
-pub fn named_in(runs: &Path, name: &Path) -> Result<Option<PathBuf>> {
+pub fn find_named(runs: &Path, name: &Path) -> Result<Option<PathBuf>> {
     let Some(text) = name.to_str().filter(|text| !text.is_empty() && !text.contains('/')) else {
         return Ok(None);
     };

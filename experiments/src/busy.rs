@@ -77,7 +77,7 @@ fn others_runnable(root: &Path) -> Option<f64> {
 /// repeat so far one setting differs from itself, its A/A test, by more than all repeats can
 /// average out. `load` is asked only then. An experiment whose repeats the user asked for makes
 /// them.
-pub fn hopeless(record: &Experiment, load: impl FnOnce() -> Option<Load>) -> Option<String> {
+pub fn give_up_reason(record: &Experiment, load: impl FnOnce() -> Option<Load>) -> Option<String> {
     record.time_limit_s?;
     let test = record.rows.iter().find(|row| row.setting.is_aa_test)?;
     let same = |name: &str| test.setting.name == format!("{name} A/A");
@@ -90,7 +90,8 @@ pub fn hopeless(record: &Experiment, load: impl FnOnce() -> Option<Load>) -> Opt
     let pairs: Vec<(f64, f64)> =
         (0..record.repeats).filter_map(|repeat| value(&same, repeat).zip(value(&again, repeat))).collect();
     // The interval narrows with the root of the number of pairs.
-    let pairs_needed = |(a, b): &(f64, f64)| ((a - b).abs() / endpoint.margin.of(a.min(*b)).max(1.0)).powi(2);
+    let pairs_needed =
+        |(a, b): &(f64, f64)| ((a - b).abs() / endpoint.margin.to_ns(a.min(*b)).max(1.0)).powi(2);
     let is_noise = |pair: &(f64, f64)| pairs_needed(pair) > f64::from(record.asked_repeats);
     if pairs.len() < MIN_REPEATS || !pairs.iter().all(is_noise) {
         return None;
@@ -165,7 +166,7 @@ mod tests {
 
     #[test]
     fn bill_is_given_up_on_busy_machine_only() {
-        let why = |ns: &[(f64, f64)], runnable| hopeless(&bill(ns), || Some(load(runnable)));
+        let why = |ns: &[(f64, f64)], runnable| give_up_reason(&bill(ns), || Some(load(runnable)));
         let noisy = [(300.0, 5_000_000.0), (900_000.0, 400.0)];
         let message = why(&noisy, 8.8).unwrap();
         assert!(
@@ -178,6 +179,6 @@ mod tests {
         assert_eq!(why(&[noisy[0], (300.0, 310.0)], 8.8), None, "one of two");
         assert_eq!(why(&[(300.0, 310.0), (310.0, 300.0)], 8.8), None, "a load that does not disturb");
         let repeats_asked = Experiment { time_limit_s: None, ..bill(&noisy) };
-        assert_eq!(hopeless(&repeats_asked, || Some(load(8.8))), None);
+        assert_eq!(give_up_reason(&repeats_asked, || Some(load(8.8))), None);
     }
 }

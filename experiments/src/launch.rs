@@ -140,7 +140,7 @@ pub fn measure_missing(
             return search(record, folder, make, &mut bar, !quiet);
         }
         measure_unless(record, folder, make, &mut bar, &|record| {
-            busy::hopeless(record, || Load::sample(record.machine.cores_online))
+            busy::give_up_reason(record, || Load::sample(record.machine.cores_online))
         })
     });
     bar.clear();

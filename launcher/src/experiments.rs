@@ -108,7 +108,7 @@ fn ask(add_arguments: impl FnOnce(&mut Command) -> &mut Command) -> Result<Vec<u
 /// Returns the program's command, and the launcher's executable, which it inherits: to be kept open
 /// until the command has started.
 fn command() -> Result<(Command, File)> {
-    let program = program::beside_launcher(PROGRAM).ok_or_else(|| {
+    let program = program::find_program(PROGRAM).ok_or_else(|| {
         let release = if build_info::PROFILE == "release" { " --release" } else { "" };
         UsageError(format!(
             "there is no {PROGRAM} in the launcher's folder or in PATH, which makes the experiments.\n\

@@ -4,7 +4,7 @@
 use crate::active_view::ActiveRunView;
 use anyhow::{Context, Result, bail};
 use catalog::RUNS;
-use catalog::active::{RunLife, active_runs, runs};
+use catalog::active::{RunLife, active_runs, runs_with_life};
 use catalog::run_id::RunId;
 use planner::config::UsageError;
 use planner::host::locks;
@@ -110,13 +110,13 @@ impl ActiveRunHandle {
 
     /// Sends an operator command to the run, and waits until the engine has completed it or the
     /// timeout expires. Returns the entry and the answer.
-    pub fn give(&self, command: Command, timeout: Duration) -> Result<(CommandEntry, CommandAnswer)> {
-        self.give_with(command, "", CommandTimeouts { seen: timeout, done: timeout })
+    pub fn send(&self, command: Command, timeout: Duration) -> Result<(CommandEntry, CommandAnswer)> {
+        self.send_with_text(command, "", CommandTimeouts { seen: timeout, done: timeout })
     }
 
     /// Sends an operator command with a text, such as a strategy's kind, and waits as
-    /// [`ActiveRunHandle::give`] does.
-    pub fn give_with(
+    /// [`ActiveRunHandle::send`] does.
+    pub fn send_with_text(
         &self,
         command: Command,
         text: &str,
@@ -263,7 +263,7 @@ pub fn find_run(name: &str) -> Result<String> {
         (None, []) if name != "latest" && is_saved(name) => {
             format!("run {name} is over: launcher report {name} shows what it was")
         }
-        (None, []) if names(runs(RunLife::Dead))?.iter().any(|run| run.starts_with(name)) => {
+        (None, []) if names(runs_with_life(RunLife::Dead))?.iter().any(|run| run.starts_with(name)) => {
             format!("run {name} is over: its launcher has ended")
         }
         (None, []) if living.is_empty() => {
@@ -279,7 +279,7 @@ pub fn find_run(name: &str) -> Result<String> {
 
 /// Returns `true` if the results in `runs` have a run whose id begins with the name.
 fn is_saved(name: &str) -> bool {
-    catalog::named_in(Path::new(RUNS), Path::new(name)).is_ok_and(|found| found.is_some())
+    catalog::find_named(Path::new(RUNS), Path::new(name)).is_ok_and(|found| found.is_some())
 }
 
 fn lock_channel(file: &File) -> Result<()> {

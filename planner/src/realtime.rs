@@ -55,7 +55,7 @@ pub fn check(
     }
     let is_left = machine.cores_allowed.iter().any(|core| !kept.contains(core));
     let lift = "`sysctl kernel.sched_rt_runtime_us=-1`";
-    match (found.taken(), is_left) {
+    match (found.describe_withheld(), is_left) {
         (None, true) => Ok(Vec::new()),
         (None, false) => Err(UsageError(format!(
             "--priority {priority} on every core, and the kernel takes none back: the launcher would never run again.\n\

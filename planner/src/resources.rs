@@ -33,7 +33,7 @@ pub(super) fn of_strategies(settings: &Settings) -> Vec<StrategyResources> {
 }
 
 fn value<S: StrategySetting>(setting: &Option<ByStrategy<S>>, strategy: StrategyIndex) -> Option<&S::Value> {
-    setting.as_ref()?.of(strategy)
+    setting.as_ref()?.value_of(strategy)
 }
 
 /// Returns an error for limits of strategies that cannot have any.

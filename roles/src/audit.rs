@@ -26,7 +26,7 @@ pub fn audit(
 
 /// Counts the reports that the engine returned to each strategy, by replaying its journal. Reports
 /// count from the last reset of the strategy's memory on.
-pub fn returned(plan: &Plan) -> Result<PerStrategy<u64>> {
+pub fn count_returned(plan: &Plan) -> Result<PerStrategy<u64>> {
     let replica = orchestrator::Replica::new(build::new_core(plan)?, plan.stamps);
     let follower = JournalFollower::open(&engine::journal_folder(plan), replica);
     let mut follower = follower.context("the engine's journal")?;
@@ -35,6 +35,6 @@ pub fn returned(plan: &Plan) -> Result<PerStrategy<u64>> {
 }
 
 /// Counts the messages published into each of the named rings, which a process writes.
-pub fn published(rings: impl Iterator<Item = String>, attached: &mut Attached<'_>) -> Result<Vec<u64>> {
+pub fn count_published(rings: impl Iterator<Item = String>, attached: &mut Attached<'_>) -> Result<Vec<u64>> {
     Ok(standby::PublishedCounts::new(rings, attached)?.published())
 }

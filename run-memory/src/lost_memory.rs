@@ -39,7 +39,7 @@ pub fn lost_segments(segments: &Segments) -> Vec<String> {
 }
 
 /// Returns `true` if the launcher itself has accessed lost shared memory during this run.
-pub fn was_hit(segments: &Segments) -> bool {
+pub fn has_launcher_lost_memory(segments: &Segments) -> bool {
     sigbus::faults() > segments.faults_before
 }
 

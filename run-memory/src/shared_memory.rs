@@ -122,7 +122,7 @@ impl<'a> SharedMemory<'a> {
         observed.damage = self.repairs.damage();
         observed.blocked_claim = self.repairs.blocked_claim();
         // After all was read.
-        observed.has_launcher_lost_memory = lost_memory::was_hit(self.segments);
+        observed.has_launcher_lost_memory = lost_memory::has_launcher_lost_memory(self.segments);
     }
 
     /// Reads the published state of a thread of the plan.

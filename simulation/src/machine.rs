@@ -186,7 +186,7 @@ impl PostCrashCheck {
         for venue in plan.trading().books() {
             let mut attached = segments.attached(&plan.processes[process_of_role(Role::Exchange(venue))?]);
             let gateways = plan.trading().gateways_of(venue);
-            let published = roles::published(gateways.clone().map(session_in), &mut attached)?;
+            let published = roles::count_published(gateways.clone().map(session_in), &mut attached)?;
             let audit = roles::audit(plan, venue, &control, &mut attached)?;
             for ((gateway, published), credential) in gateways.zip(published).zip(0..) {
                 let is_its =
@@ -196,11 +196,11 @@ impl PostCrashCheck {
             }
         }
         let mut attached = segments.attached(&plan.processes[process_of_role(Role::Orchestrator)?]);
-        let published = roles::published(
+        let published = roles::count_published(
             StrategyIndex::first(plan.trading().strategies).map(return_path),
             &mut attached,
         )?;
-        let recoverable = roles::returned(plan)?;
+        let recoverable = roles::count_returned(plan)?;
         for (strategy, (published, recoverable)) in (0..).zip(published.iter().zip(&recoverable)) {
             // The memory of a dead strategy is reset without waiting for the disk.
             if incidents.iter().all(|incident| incident.strategy != StrategyIndex(strategy)) {

@@ -112,7 +112,7 @@ pub fn is_simulated(technique: Technique) -> bool {
 ///
 /// # Panics
 /// The list is empty.
-pub fn technique_of(seed: u64, techniques: &[Technique]) -> Technique {
+pub fn draw_technique(seed: u64, techniques: &[Technique]) -> Technique {
     techniques[Draws::new(seed, Draws::TECHNIQUE).below(techniques.len() as u64) as usize]
 }
 

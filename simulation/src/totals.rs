@@ -1,6 +1,6 @@
 //! Simulates many runs on all cores, and adds up their totals.
 
-use super::scenario::technique_of;
+use super::scenario::draw_technique;
 use super::{SimulationOptions, Trial, trial, unplanned};
 use anyhow::Result;
 use protocol::plan::Technique;
@@ -84,7 +84,7 @@ pub fn simulate_all(
                 break;
             }
             progress(seed);
-            let technique = technique_of(seed, techniques);
+            let technique = draw_technique(seed, techniques);
             let trial =
                 trial(seed, technique, options).map_err(|error| unplanned(seed, technique, &error))?;
             report.by.entry((trial.technique.name(), trial.kind.name())).or_default().merge(&trial.totals);

@@ -170,7 +170,7 @@ pub fn difference(a: &[Sample], b: &[Sample], step: f64, margin: Margin) -> Opti
         runs.iter().map(|run| Sample { value: run.value.ln(), ..*run }).collect()
     };
     let usual = median(&a.iter().map(|run| run.value).collect::<Vec<_>>())?;
-    let margin = margin.of(usual);
+    let margin = margin.to_ns(usual);
     let (log_a, log_b) = (logs(a), logs(b));
     let narrow = method.estimate(a, b, TEN_PERCENT)?.with_min_half_width(step);
     Some(Difference {

@@ -26,7 +26,7 @@ impl Margin {
     pub const RELATIVE: Self = Self { ns: 0.0, share: 0.05 };
 
     /// Converts the margin to nanoseconds for a reference with the given median.
-    pub fn of(self, reference_ns: f64) -> f64 {
+    pub fn to_ns(self, reference_ns: f64) -> f64 {
         self.ns.max(self.share * reference_ns)
     }
 }
@@ -75,9 +75,9 @@ mod tests {
 
     #[test]
     fn margin_is_the_larger_of_time_and_share() {
-        let of = |text: &str, ns: f64| text.parse::<Margin>().unwrap().of(ns);
+        let of = |text: &str, ns: f64| text.parse::<Margin>().unwrap().to_ns(ns);
         assert_eq!([of("20ns", 1_000.0), of("5%", 1_000.0), of("10ns,5%", 100.0)], [20.0, 50.0, 10.0]);
-        assert_eq!([Margin::default().of(100.0), Margin::default().of(1_000.0)], [10.0, 50.0]);
+        assert_eq!([Margin::default().to_ns(100.0), Margin::default().to_ns(1_000.0)], [10.0, 50.0]);
         assert_eq!(Margin::default().to_string(), "10ns,5%");
         assert_eq!(Margin::default().to_string().parse(), Ok(Margin::default()));
         for wrong in ["", "20", "0ns", "-5%", "5%,", "nan%", "inf%", "10ns,x"] {

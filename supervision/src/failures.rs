@@ -26,7 +26,7 @@ pub(super) struct FailedProcess {
 
 impl FailedProcess {
     /// Returns how much of the time `wait` a failed process still has to exit.
-    pub fn left(&self, now_ns: u64, wait: Duration) -> Duration {
+    pub fn time_left(&self, now_ns: u64, wait: Duration) -> Duration {
         let waited = Duration::from_nanos(now_ns.saturating_sub(self.since_ns));
         if self.awaits_exit { wait.saturating_sub(waited) } else { Duration::ZERO }
     }
@@ -119,7 +119,7 @@ impl Supervisor<'_> {
     ) -> Option<RunOutcome> {
         let message = observed.last_words.as_deref()?;
         let runs = observed.exited_normally(failed.process).is_none();
-        if failed.awaits_exit && runs && !failed.left(self.now_ns(), self.limits.exit_wait).is_zero() {
+        if failed.awaits_exit && runs && !failed.time_left(self.now_ns(), self.limits.exit_wait).is_zero() {
             return None;
         }
         let what = self.cause(failed, message, observed);

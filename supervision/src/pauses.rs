@@ -49,7 +49,7 @@ impl Supervisor<'_> {
                 let idle = Duration::from_nanos(self.now_ns().saturating_sub(drain.idle_since_ns));
                 self.limits.idle.saturating_sub(idle).max(CLOSE_POLL_INTERVAL)
             }
-            Phase::Failing(failing) => return failing.left(self.now_ns(), self.limits.exit_wait),
+            Phase::Failing(failing) => return failing.time_left(self.now_ns(), self.limits.exit_wait),
             Phase::Stopping(_) | Phase::Ended => return Duration::ZERO,
         };
         let pause = pause.min(self.liveness.max_interval()).min(self.until_fault()).min(self.until_restart());

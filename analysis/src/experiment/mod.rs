@@ -60,9 +60,9 @@ pub use kind::Kind;
 pub use lab::{
     Lab, LabCell, LabLatency, LabPlan, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile,
 };
-pub use order::{ordered_rows, turns};
+pub use order::{ordered_rows, turn_of_rows};
 pub use picture::ComparedPoint;
-pub use predict::{Asked, MeasuredCell, PredictPart, Prediction};
+pub use predict::{MeasuredCell, PredictPart, PredictQuestion, Prediction};
 pub use report::{ALL, BriefReport, ExperimentReport};
 pub(crate) use report::{FILES, PAGE, ReportSection, SectionPart, TERMINAL, with_figures};
 pub use rows_csv::rows_csv;

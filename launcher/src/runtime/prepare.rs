@@ -185,7 +185,7 @@ fn check_programs(resolved: &Resolved) -> Result<()> {
     let kinds = &resolved.plan.trading().strategy_kinds;
     for (name, command) in kinds.iter().filter_map(|kind| Some((kind, Trading::command_of(kind)?))) {
         let refuse = |why| UsageError(format!("--strategy {name}: {why}"));
-        program::executable(command).map_err(refuse)?;
+        program::check_executable(command).map_err(refuse)?;
     }
     Ok(())
 }

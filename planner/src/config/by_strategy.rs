@@ -42,7 +42,7 @@ pub struct ByStrategy<S: StrategySetting>(pub Vec<(Option<StrategyIndex>, S::Val
 impl<S: StrategySetting> ByStrategy<S> {
     /// Returns the value of a strategy: the last value that names the strategy, else the last one
     /// for all strategies.
-    pub fn of(&self, strategy: StrategyIndex) -> Option<&S::Value> {
+    pub fn value_of(&self, strategy: StrategyIndex) -> Option<&S::Value> {
         let last = |of: Option<StrategyIndex>| {
             self.0.iter().rfind(|(named, _)| *named == of).map(|(_, value)| value)
         };
@@ -208,17 +208,18 @@ mod tests {
     fn value_of_strategy_overrides_that_of_all() {
         let memory =
             ByStrategy::<MemoryLimit>::parse("strategy-2=2GiB, 512MiB; strategy-3.memory=1GiB").unwrap();
-        let of = [0, 2, 3].map(StrategyIndex).map(|strategy| memory.of(strategy).map(|bytes| bytes >> 20));
+        let of =
+            [0, 2, 3].map(StrategyIndex).map(|strategy| memory.value_of(strategy).map(|bytes| bytes >> 20));
         assert_eq!(of, [Some(512), Some(2048), Some(1024)]);
         assert_eq!(memory.named().collect::<Vec<_>>(), [2, 3].map(StrategyIndex));
         assert_eq!(ByStrategy::parse(&memory.text()), Ok(memory.clone()));
         let later = memory.merge(ByStrategy::parse("strategy-2=64MiB; 32MiB").unwrap());
         assert_eq!(
-            [0, 2].map(StrategyIndex).map(|strategy| later.of(strategy).map(|bytes| bytes >> 20)),
+            [0, 2].map(StrategyIndex).map(|strategy| later.value_of(strategy).map(|bytes| bytes >> 20)),
             [Some(32), Some(64)]
         );
         let only = ByStrategy::<CpuLimit>::parse("strategy-1=0.25").unwrap();
-        assert_eq!((only.of(StrategyIndex(0)), only.of(StrategyIndex(1))), (None, Some(&250)));
+        assert_eq!((only.value_of(StrategyIndex(0)), only.value_of(StrategyIndex(1))), (None, Some(&250)));
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl RealTime {
     /// Returns the CPU time that the kernel withholds from real-time threads in each period, and
     /// the length of the period, both in microseconds. Returns `None` if nothing is withheld or it
     /// is unknown.
-    pub fn taken_us(&self) -> Option<(u64, u64)> {
+    pub fn withheld_us(&self) -> Option<(u64, u64)> {
         let (runtime, period) = (u64::try_from(self.runtime_us?).ok()?, u64::try_from(self.period_us?).ok()?);
         let taken = period.checked_sub(runtime).filter(|taken| *taken > 0)?;
         Some((taken, period))
@@ -59,9 +59,9 @@ impl RealTime {
 
     /// Describes the CPU time that the kernel withholds from real-time threads, for example `for up
     /// to 50 ms each second`.
-    pub fn taken(&self) -> Option<String> {
+    pub fn describe_withheld(&self) -> Option<String> {
         let ms = |us: u64| format!("{} ms", us.div_ceil(1_000));
-        let (taken, period) = self.taken_us()?;
+        let (taken, period) = self.withheld_us()?;
         let each = if period == 1_000_000 { "second".into() } else { ms(period) };
         Some(format!("for up to {} each {each}", ms(taken)))
     }
@@ -113,7 +113,7 @@ mod tests {
             is_capable: true,
         };
         assert_eq!(found, expected);
-        assert_eq!(found.taken().unwrap(), "for up to 50 ms each second");
+        assert_eq!(found.describe_withheld().unwrap(), "for up to 50 ms each second");
         assert!(found.obstacle(1).unwrap().0.contains("no real-time budget"));
         let free = RealTime { group_us: None, ..found };
         assert_eq!(free.obstacle(99), None);
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn unthrottled_and_malformed_rt_limits_are_ignored() {
         let throttled_us =
-            |runtime_us, period_us| RealTime { runtime_us, period_us, ..RealTime::default() }.taken_us();
+            |runtime_us, period_us| RealTime { runtime_us, period_us, ..RealTime::default() }.withheld_us();
         assert_eq!(throttled_us(Some(-1), Some(1_000_000)), None);
         assert_eq!(throttled_us(Some(1_000_000), Some(1_000_000)), None);
         assert_eq!(throttled_us(None, Some(1_000_000)), None);

@@ -53,7 +53,7 @@ impl<'a> Ledger<'a> {
     /// Checks an event taken at the tick `now`; `from` is the producer that the queue reports.
     /// Returns the number of events taken so far.
     #[inline(always)]
-    pub fn take(&mut self, from: Option<usize>, message: &Message, now: u64) -> u64 {
+    pub fn check_event(&mut self, from: Option<usize>, message: &Message, now: u64) -> u64 {
         let [producer, number, stamp, check, .., last] = *message;
         let is_whole = check_of(producer, number, stamp) == check && check == last;
         let is_from = from.is_none_or(|from| from as u64 == producer);

@@ -82,7 +82,7 @@ pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>, results: &Atomi
     let mut is_last_poll = false;
     loop {
         if let Some((from, message)) = queue.try_pop() {
-            end.counters.set(ConsumerCounter::Taken, ledger.take(from, &message, end.clock.now()));
+            end.counters.set(ConsumerCounter::Taken, ledger.check_event(from, &message, end.clock.now()));
             end.waiting.on_progress();
             for bell in &end.bells {
                 bell.ring();
@@ -104,7 +104,7 @@ pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>, results: &Atomi
     }
     // Doubled events come after the last one that is due.
     while let Some((from, message)) = queue.try_pop() {
-        end.counters.set(ConsumerCounter::Taken, ledger.take(from, &message, end.clock.now()));
+        end.counters.set(ConsumerCounter::Taken, ledger.check_event(from, &message, end.clock.now()));
     }
     ledger.close(&end.counters);
     end.counters.set(ConsumerCounter::Waits, end.waiting.polls);

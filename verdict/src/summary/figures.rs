@@ -371,7 +371,7 @@ impl Figures {
     }
 
     /// Returns `true` if the samples of orders that no steal affected were added.
-    pub const fn knows_steal(&self) -> bool {
+    pub const fn has_without_steal(&self) -> bool {
         self.knows_steal
     }
 

@@ -409,7 +409,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         stall_free: stall_free(figures),
         rt_venue_from_due: distribution_of(Measure::RtVenueFromDue),
         warm_up,
-        without_steal: figures.knows_steal().then(|| distribution_of(Measure::WithoutSteal)),
+        without_steal: figures.has_without_steal().then(|| distribution_of(Measure::WithoutSteal)),
         send_lag: distribution_of(Measure::SendLag),
         gateway_lateness: distribution_of(Measure::GatewayLateness),
         orchestrator_utilization: engine.and_then(|thread| thread.utilization),

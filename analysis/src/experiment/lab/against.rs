@@ -2,7 +2,7 @@
 //!
 //! The runs of one number are made one after the other, so that they are pairs.
 
-use super::figures::Measured;
+use super::figures::MeasuredLabCell;
 use super::{LabCell, LabRun, Wait};
 use crate::stats::{Evidence, Ranking, median, rank};
 use record::numbers::plain;
@@ -31,7 +31,7 @@ fn paired(a: &LabCell, b: &LabCell, figure: RunFigure) -> Vec<(u32, f64, f64)> {
 }
 
 /// Judges one cell of a lab against another one, by a figure of their runs.
-pub fn against(a: &LabCell, b: &LabCell, figure: RunFigure) -> Evidence {
+pub fn judge_cells(a: &LabCell, b: &LabCell, figure: RunFigure) -> Evidence {
     let pairs = paired(a, b, figure);
     let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().map(|(_, a, b)| (a, b)).unzip();
     Evidence::from_repeats(&a, &b, 0.0)
@@ -42,14 +42,14 @@ pub fn rank_cells<'a>(cells: &[&'a LabCell], figure: RunFigure) -> Option<(Vec<&
     let middle = |cell: &LabCell| median(&by_number(cell, figure).into_values().collect::<Vec<_>>());
     let known = cells.iter().filter_map(|cell| Some((*cell, middle(cell)?)));
     let (cells, medians): (Vec<&LabCell>, Vec<f64>) = known.unzip();
-    let ranking = rank(&medians, |a, b| against(cells[a], cells[b], figure))?;
+    let ranking = rank(&medians, |a, b| judge_cells(cells[a], cells[b], figure))?;
     Some((cells, ranking))
 }
 
 /// Judges a way of waiting against busy waiting at the same queue and speeds: of each run number
 /// the median ratio over the selected cells. `None`: no such cell has a counterpart.
 pub fn wait_against_busy(
-    measured: &[Measured<'_>],
+    measured: &[MeasuredLabCell<'_>],
     wait: Wait,
     is_it: &dyn Fn(&LabCell) -> bool,
     figure: RunFigure,

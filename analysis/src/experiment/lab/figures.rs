@@ -15,11 +15,11 @@ pub const PAIRS: [(Speed, Speed); 4] = [
 ];
 
 /// A cell of a lab that has a valid run, with its figures.
-pub type Measured<'a> = (&'a LabCell, CellFigures);
+pub type MeasuredLabCell<'a> = (&'a LabCell, CellFigures);
 
 /// Returns the cells of a lab that have a valid run, with their figures, in the order of the
 /// tables.
-pub fn measured(lab: &Lab) -> Vec<Measured<'_>> {
+pub fn measured(lab: &Lab) -> Vec<MeasuredLabCell<'_>> {
     lab.cells
         .iter()
         .filter_map(|cell| Some((cell, CellFigures::from_cell(cell, lab.plan.events_of(cell))?)))

@@ -129,7 +129,7 @@ pub struct LabPlan {
     pub weaker_sandbox: bool,
     /// Cost of one reading of the clock, in nanoseconds.
     pub clock_read_ns: f64,
-    /// Measured duration of a sleep of one millisecond on this machine.
+    /// MeasuredLabCell duration of a sleep of one millisecond on this machine.
     pub sleep: Option<SleepSample>,
     /// Reasons why `launcher doctor` called the machine unfit before the lab began; empty if it did
     /// not.

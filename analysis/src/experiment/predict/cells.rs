@@ -1,6 +1,6 @@
 //! Converts the runs of a prediction to measured cells of the model.
 
-use super::Asked;
+use super::PredictQuestion;
 use crate::experiment::{Axis, Experiment, Row};
 use crate::stats::RunOutline;
 use protocol::plan::{Isolation, IsolationLevel};
@@ -79,7 +79,7 @@ impl MeasuredCell {
 
     fn from_row(experiment: &Experiment, row: &Row) -> Option<Self> {
         let run = row.outline()?;
-        let asked = Asked::of_cell(&experiment.settings_of(row))?;
+        let asked = PredictQuestion::of_cell(&experiment.settings_of(row))?;
         let level = run.levels.iter().find(|own| own.level != Isolation::Thread)?;
         let threads: Vec<&LevelSummary> =
             run.levels.iter().filter(|own| own.level == Isolation::Thread).collect();

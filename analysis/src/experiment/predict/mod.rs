@@ -27,7 +27,7 @@ use verdict::chart::median;
 /// The entry of `launcher predict`.
 pub const KIND: KindEntry = KindEntry {
     title: "What strategies will cost as processes",
-    summary: |experiment| match Asked::of_experiment(experiment) {
+    summary: |experiment| match PredictQuestion::of_experiment(experiment) {
         Some(asked) => format!("prediction for {}", asked.name()),
         None => format!("grid of {}", counted(experiment.settings().len() as u64, "cell")),
     },
@@ -41,7 +41,7 @@ pub const KIND: KindEntry = KindEntry {
 
 /// The question of `launcher predict`: a number of strategies, a number of cores and an order rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct PredictQuestion {
     /// Number of strategies.
     pub strategies: u32,
     /// Number of cores that the strategies share.
@@ -50,7 +50,7 @@ pub struct Asked {
     pub rate_per_s: f64,
 }
 
-impl Asked {
+impl PredictQuestion {
     /// The name of the question among the figures of an experiment.
     pub const NAME: &'static str = "asked";
 
@@ -146,7 +146,7 @@ pub struct PredictionErrors {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     /// The question; null for a grid.
-    pub asked: Option<Asked>,
+    pub asked: Option<PredictQuestion>,
     /// The isolation level that is compared with threads.
     pub level: Option<IsolationLevel>,
     /// The folder of the earlier prediction to whose runs the model is fitted; null if it is fitted
@@ -184,7 +184,7 @@ pub struct Prediction {
 impl Prediction {
     /// Reads the prediction from the rows of an experiment made so far.
     pub fn from_experiment(experiment: &Experiment) -> Self {
-        let asked = Asked::of_experiment(experiment);
+        let asked = PredictQuestion::of_experiment(experiment);
         let (fitted, others): (Vec<MeasuredCell>, Vec<MeasuredCell>) =
             MeasuredCell::all(experiment).into_iter().partition(|cell| cell.part.is_fitted());
         let model = fit(&fitted);
@@ -192,7 +192,8 @@ impl Prediction {
             let cell = |measured: MeasuredCell| {
                 let MeasuredCell { strategies, cores, rate_per_s, .. } = measured;
                 let idle_wakes = measured.cell.idle_wakes;
-                let predicted = Asked { strategies, cores, rate_per_s }.predict_next_to(&model, idle_wakes);
+                let predicted =
+                    PredictQuestion { strategies, cores, rate_per_s }.predict_next_to(&model, idle_wakes);
                 PredictedCell { measured, predicted }
             };
             others.into_iter().map(cell).collect::<Vec<_>>()

@@ -13,7 +13,7 @@ pub fn priority(system: &System) -> Check {
         return note("priority", format!("no SCHED_FIFO: {why}"), fix);
     }
     let brings = format!("--priority fifo:{USUAL_PRIORITY} keeps ordinary threads off the measured cores");
-    match found.taken() {
+    match found.describe_withheld() {
         None => ok("priority", brings),
         Some(taken) => note(
             "priority",

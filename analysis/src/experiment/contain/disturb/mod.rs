@@ -269,7 +269,7 @@ fn is_within_margin(line: &ComparisonLine, endpoint: &Endpoint) -> bool {
 /// of older versions have only the test for equivalence.
 fn is_at_most(found: &Difference, calm: f64, margin: Margin) -> bool {
     found.equivalence.is_some_and(|test| {
-        test.ratio_high.map_or_else(|| test.is_shown(), |high| high <= 1.0 + margin.of(calm) / calm)
+        test.ratio_high.map_or_else(|| test.is_shown(), |high| high <= 1.0 + margin.to_ns(calm) / calm)
     })
 }
 
