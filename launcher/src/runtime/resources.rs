@@ -145,8 +145,8 @@ pub fn check_speculation(plan: &Plan) -> Result<(), UsageError> {
     }
 }
 
-/// Checks that a started process is closed to speculation, if the plan requests that. One that has
-/// ended already says nothing.
+/// Checks that a started process is closed to speculation, if the plan requests that. A process
+/// that has ended cannot be checked.
 ///
 /// # Errors
 /// The kernel reports another state.

@@ -107,9 +107,9 @@ fn start_reaper(segments: &Segments) -> Result<Process> {
 }
 
 impl Processes {
-    /// Starts the reaper, before any other process: after that a killed launcher leaves nothing
-    /// behind. This process becomes the subreaper of the run's orphans: process 1 may be one that
-    /// reaps none, or this one.
+    /// Starts the reaper, before any other process: it cleans up after a launcher that is killed.
+    /// This process becomes the subreaper of the run's orphans: process 1 may be one that reaps
+    /// none, or this one.
     pub fn start_reaper(segments: &Segments) -> Result<Self> {
         if let Err(error) = process::adopt_orphans() {
             complain(&format!("note: orphans of the run are left to process 1: {error}"));

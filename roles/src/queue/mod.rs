@@ -111,7 +111,7 @@ pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>, results: &Atomi
     end.counters.set(ConsumerCounter::Wakes, end.waiting.wakes);
 }
 
-/// A producer's loop with its attached queues, behind one dynamic call per thread.
+/// A producer's loop with its attached queues, started by one dynamic call per thread.
 pub type AttachedProducer = Box<dyn FnOnce(QueueEnd<'_>) + Send>;
 /// A consumer's loop with its attached queue, which receives the shared memory for its results.
 pub type AttachedConsumer = Box<dyn FnOnce(QueueEnd<'_>, &AtomicWords) + Send>;

@@ -136,7 +136,7 @@ impl<'a> Containment<'a> {
         }
     }
 
-    /// Returns `true` if the run continues when this process dies or hangs.
+    /// Returns `true` if the run continues when this process crashes or hangs.
     pub fn supervises(&self, process: usize) -> bool {
         let is_handled =
             |case: &SupervisedProcess| !case.is_journaled() || case.stage != SupervisionStage::Down;
