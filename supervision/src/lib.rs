@@ -80,7 +80,7 @@ pub struct SupervisionLimits {
     pub lead: (Duration, Duration),
     /// Maximum time without progress of the run, in addition to the longest delay of a venue.
     pub silence: Duration,
-    /// Maximum time without progress once no strategy sends any more, at the end of trading.
+    /// Time without progress after which trading counts as over, in a run with exchanges.
     pub quiet: Duration,
     /// Maximum time for the roles to finish and exit, and for an interrupted run to drain in
     /// addition to its longest delay. Extended while they wait for a core.

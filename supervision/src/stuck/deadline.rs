@@ -38,7 +38,7 @@ impl Deadline {
         Self { stretch: limits, ..self }
     }
 
-    /// Extends the maximum length of the wait by `pauses`, beyond the multiple of its limit.
+    /// Sets the time `pauses` by which an extended wait may exceed the multiple of its limit.
     pub const fn lengthen(&mut self, pauses: u64) {
         self.pauses = pauses;
     }
