@@ -1,4 +1,4 @@
-//! The active runs on this machine, started by any user, and the CPU cores that each one holds.
+//! The active runs on this machine, started by any user, and the CPU cores that each run holds.
 //!
 //! | the run's control segment | its run |
 //! |---|---|
@@ -24,16 +24,16 @@ use system::process;
 /// Whether a run is active or dead, judged by its control segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunLife {
-    /// Its processes run.
+    /// The run's processes are running.
     Active,
-    /// Its launcher has ended, and its control segment is left.
+    /// The run's launcher has ended, and its control segment remains.
     Dead,
     /// The run is dead, and its control segment has been removed.
     NoControl,
 }
 
 impl RunLife {
-    /// Judges a run by its control segment.
+    /// Returns whether a run is active, according to its control segment.
     pub fn for_run(run: RunId) -> Self {
         let control = format!("{}{run}.{CONTROL}", Plan::PREFIX);
         let by_pid = |dead| if process::is_running(run.pid, run.start) { Self::Active } else { dead };
@@ -49,11 +49,11 @@ impl RunLife {
     }
 }
 
-/// Returns the runs on this machine that are so, oldest first.
+/// Returns the ids of the runs on this machine that are in the given state, oldest first.
 ///
 /// # Errors
 /// `/dev/shm` cannot be listed.
-pub fn runs(life: RunLife) -> io::Result<Vec<RunId>> {
+pub fn runs_with_life(life: RunLife) -> io::Result<Vec<RunId>> {
     let id = |name: String| {
         RunId::from_segment_name(&name).filter(|(_, what)| *what == CONTROL).map(|(run, _)| run)
     };
@@ -63,22 +63,22 @@ pub fn runs(life: RunLife) -> io::Result<Vec<RunId>> {
     Ok(runs)
 }
 
-/// Returns the active runs on this machine, oldest first.
+/// Returns the ids of the active runs on this machine, oldest first.
 ///
 /// # Errors
 /// `/dev/shm` cannot be listed.
 pub fn active_runs() -> io::Result<Vec<RunId>> {
-    runs(RunLife::Active)
+    runs_with_life(RunLife::Active)
 }
 
 /// A run whose processes are running, with the cores that it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveRun {
-    /// Its id.
+    /// Id of the run.
     pub run: String,
-    /// Process id of its launcher.
+    /// Process id of the run's launcher.
     pub pid: u32,
-    /// Cores that its threads are pinned to; empty if unknown.
+    /// CPU cores that the run's threads are pinned to; empty if unknown.
     pub cores: BTreeSet<u32>,
 }
 
@@ -94,19 +94,19 @@ impl ActiveRun {
         active_runs().unwrap_or_default().into_iter().filter_map(read).collect()
     }
 
-    /// Returns the cores that the run holds among `cores`.
+    /// Returns those of the given cores that the run holds.
     pub fn shared_cores(&self, cores: &BTreeSet<u32>) -> Vec<u32> {
         self.cores.intersection(cores).copied().collect()
     }
 
-    /// Describes the run and some of its cores: `run X (pid 7) holds cores 0,1`.
+    /// Describes which of the given cores the run holds: `run X (pid 7) holds cores 0,1`.
     pub fn describe_cores(&self, cores: &[u32]) -> String {
         let noun = plural("core", cores.len() as u64);
         format!("run {} (pid {}) holds {noun} {}", self.run, self.pid, cpu_list::format(cores))
     }
 }
 
-/// Returns a note for each other active run that has threads on this plan's cores.
+/// Returns a note for each other active run that has threads on the cores of this plan.
 pub fn conflicting_runs(plan: &Plan) -> Vec<String> {
     let mine = cores(plan);
     let all = ActiveRun::all().into_iter().filter(|other| other.run != plan.run);

@@ -1,4 +1,5 @@
-//! Finds runs: saved ones by their id, its beginning, or their folder, active ones in `/dev/shm`.
+//! Finds runs: saved ones by id, by the beginning of an id or by folder, and active ones in
+//! `/dev/shm`.
 #![forbid(unsafe_code)]
 
 pub mod active;
@@ -16,10 +17,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use verdict::summary::Summary;
 
-/// The folder of results by default.
+/// The default folder of results, relative to the working directory.
 pub const RUNS: &str = "runs";
 
-/// Resolves the name of a run's folder as [`path_of`] does, and refuses one that is a file.
+/// Resolves a user's name for a run to the run's folder as [`path_of`] does, and refuses a file.
 pub fn folder_of(name: &Path) -> Result<PathBuf> {
     let path = path_of(name)?;
     if path.is_dir() {
@@ -34,16 +35,16 @@ pub fn folder_of(name: &Path) -> Result<PathBuf> {
     Err(UsageError(format!("{}: it is not a folder: {remedy}", path.display())).into())
 }
 
-/// Resolves the name of a run's folder or of a file in it. That is a path; or in `runs` the name of
-/// a folder, a run's id or the beginning of one, or `latest` for the newest run; or the id of an
-/// active run whose folder is elsewhere.
+/// Resolves a user's name for a run to the path of its folder, or of a file in it. The name is a
+/// path; or in `runs` the name of a folder, a run's id or the beginning of one, or `latest` for the
+/// newest run; or the id of an active run whose folder is elsewhere.
 pub fn path_of(name: &Path) -> Result<PathBuf> {
     // A link that the user names is followed; those in a folder of results are not.
     if name.exists() || name.is_symlink() {
         let real = if name.is_symlink() { name.canonicalize().ok() } else { None };
         return Ok(real.unwrap_or_else(|| name.to_owned()));
     }
-    if let Some(found) = named_in(Path::new(RUNS), name)?.or_else(|| folder_of_active(name)) {
+    if let Some(found) = find_named(Path::new(RUNS), name)?.or_else(|| folder_of_active(name)) {
         return Ok(found);
     }
     let why = match name.to_str() {
@@ -55,9 +56,9 @@ pub fn path_of(name: &Path) -> Result<PathBuf> {
     Err(UsageError(why).into())
 }
 
-/// Finds a run or an experiment by name among the results in a folder: the name of its own folder,
-/// a run's id or the beginning of one, or `latest`.
-pub fn named_in(runs: &Path, name: &Path) -> Result<Option<PathBuf>> {
+/// Finds a run or an experiment among the results in the folder `runs`: by the name of its own
+/// folder, by a run's id or the beginning of one, or as `latest`.
+pub fn find_named(runs: &Path, name: &Path) -> Result<Option<PathBuf>> {
     let Some(text) = name.to_str().filter(|text| !text.is_empty() && !text.contains('/')) else {
         return Ok(None);
     };
@@ -111,7 +112,7 @@ pub fn is_result(folder: &Path) -> bool {
     has(RunRecord::FILE) || has(Summary::FILE) || ExperimentHead::is_in(folder)
 }
 
-/// Returns the names by which commands find results, for shell completion: of the active runs, and
+/// Returns the names that complete a command's argument in the shell: those of the active runs, and
 /// of the results in a folder.
 pub fn names(folder: &Path) -> Vec<String> {
     let active = active_runs().unwrap_or_default();

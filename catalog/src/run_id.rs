@@ -1,4 +1,5 @@
-//! The id of a run: start time and launcher. Part of the names of the run's segments.
+//! The id of a run: the run's start time and its launcher's process. Part of the names of the run's
+//! segments.
 //!
 //! ```text
 //! bulkhead.20261120-142421123-4711-815.submit
@@ -13,7 +14,7 @@ use core::fmt;
 use shm::memory::PREFIX;
 use std::time::SystemTime;
 
-/// The id of a run: its start time, and the launcher's process.
+/// The id of a run: the run's start time, and its launcher's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunId {
     /// Year, month and day, eight digits.
@@ -27,7 +28,8 @@ pub struct RunId {
 }
 
 impl RunId {
-    /// Creates the id of a run that starts at `began`, for a launcher's process id and start time.
+    /// Creates the id of a run that starts at `began`, with its launcher's process id and start
+    /// time (clock ticks since boot).
     pub fn new(began: SystemTime, pid: u32, start: u64) -> Self {
         let millis = humantime::format_rfc3339_millis(began).to_string();
         let digits: u64 = millis

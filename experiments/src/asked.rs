@@ -1,8 +1,8 @@
-//! What the launcher asks of the results of experiments.
+//! Results of experiments that the launcher requests from this program.
 
 use crate::cli::{AgainstFlags, LinesFlags, PageFlags, PictureFlags, ReportFlags, command};
 use crate::compare;
-use crate::publish::{Printed, print};
+use crate::publish::{OutputForm, print};
 use ::record::document::Document;
 use ::record::experiment::ExperimentLine;
 use ::record::screen::stdout;
@@ -21,10 +21,10 @@ pub(crate) fn against(flags: &AgainstFlags) -> Result<ExitCode> {
     let found = compare::against(&flags.baseline, &runs)?;
     if !flags.quiet {
         writeln!(stdout())?;
-        compare::show(&found, Printed::Report(flags.report))?;
+        compare::show(&found, OutputForm::Report(flags.report))?;
     }
     if let Some(gate) = flags.fail_if_slower {
-        compare::pass(gate, &found)?;
+        compare::check_gate(gate, &found)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -32,7 +32,7 @@ pub(crate) fn against(flags: &AgainstFlags) -> Result<ExitCode> {
 /// Prints the complete report of an experiment, or its answer as JSON.
 pub(crate) fn report(flags: &ReportFlags) -> Result<ExitCode> {
     let answer = Experiment::read(&flags.folder)?.answer(&flags.folder)?;
-    print(&answer, Printed::new(flags.json, ReportLength::Full))?;
+    print(&answer, OutputForm::new(flags.json, ReportLength::Full))?;
     Ok(ExitCode::SUCCESS)
 }
 

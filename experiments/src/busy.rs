@@ -1,4 +1,4 @@
-//! A busy machine: it is named before the first run, and ends a bill that cannot be answered.
+//! Detects a busy machine, warns before the first run, and ends a bill that cannot be answered.
 
 use analysis::experiment::Experiment;
 use planner::host;
@@ -24,7 +24,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Samples the load of this machine for a tenth of a second. `None`: the kernel does not show
+    /// Samples the load of this machine for a tenth of a second; `None` if the kernel does not show
     /// it.
     pub fn sample(cpus: u32) -> Option<Self> {
         let mut sum = 0.0;
@@ -35,23 +35,25 @@ impl Load {
         Some(Self { runnable: sum / f64::from(SAMPLES), cpus: cpus.max(1) })
     }
 
+    /// Creates a load with a mean number of runnable threads, for tests.
     #[cfg(test)]
     pub const fn with_runnable(runnable: f64, cpus: u32) -> Self {
         Self { runnable, cpus }
     }
 
-    /// Returns `true` if other threads want all CPUs.
+    /// Returns `true` if other programs have at least one runnable thread for each CPU.
     pub fn is_busy(self) -> bool {
         self.runnable >= f64::from(self.cpus)
     }
 
-    /// Returns how many times longer a run takes than on a quiet machine, about: twice as long at
-    /// 13 threads a CPU, since much of its time is a window of fixed length.
+    /// Estimates how many times longer a run takes than on a quiet machine: twice as long at 13
+    /// threads a CPU, since much of a run is a window of fixed length.
     pub fn slowdown(self) -> f64 {
         (1.0 + self.runnable / f64::from(self.cpus)).sqrt()
     }
 
-    /// Returns the warning of an experiment whose verdicts a busy machine leaves open.
+    /// Returns the warning that a busy machine leaves the verdicts of an experiment open; `None` if
+    /// the machine is not busy.
     pub fn warning(self, record: &Experiment) -> Option<String> {
         let has_verdicts = record.kind.entry().has_verdicts;
         (has_verdicts && self.is_busy()).then(|| format!("busy: {self}; the answer will be *cannot tell*"))
@@ -71,10 +73,11 @@ fn others_runnable(root: &Path) -> Option<f64> {
     Some(f64::from(runnable.saturating_sub(1)))
 }
 
-/// Returns why a bill is given up; `None`: it goes on. The machine is busy, and in every repeat so
-/// far one setting differs from itself, its A/A test, by more than all repeats can average out.
-/// `load` is asked only then. An experiment whose repeats the user asked for makes them.
-pub fn hopeless(record: &Experiment, load: impl FnOnce() -> Option<Load>) -> Option<String> {
+/// Returns the reason to give up a bill; `None` to continue it. The machine is busy, and in every
+/// repeat so far one setting differs from itself, its A/A test, by more than all repeats can
+/// average out. `load` is asked only then. An experiment whose repeats the user asked for makes
+/// them.
+pub fn give_up_reason(record: &Experiment, load: impl FnOnce() -> Option<Load>) -> Option<String> {
     record.time_limit_s?;
     let test = record.rows.iter().find(|row| row.setting.is_aa_test)?;
     let same = |name: &str| test.setting.name == format!("{name} A/A");
@@ -87,7 +90,8 @@ pub fn hopeless(record: &Experiment, load: impl FnOnce() -> Option<Load>) -> Opt
     let pairs: Vec<(f64, f64)> =
         (0..record.repeats).filter_map(|repeat| value(&same, repeat).zip(value(&again, repeat))).collect();
     // The interval narrows with the root of the number of pairs.
-    let pairs_needed = |(a, b): &(f64, f64)| ((a - b).abs() / endpoint.margin.of(a.min(*b)).max(1.0)).powi(2);
+    let pairs_needed =
+        |(a, b): &(f64, f64)| ((a - b).abs() / endpoint.margin.to_ns(a.min(*b)).max(1.0)).powi(2);
     let is_noise = |pair: &(f64, f64)| pairs_needed(pair) > f64::from(record.asked_repeats);
     if pairs.len() < MIN_REPEATS || !pairs.iter().all(is_noise) {
         return None;
@@ -162,7 +166,7 @@ mod tests {
 
     #[test]
     fn bill_is_given_up_on_busy_machine_only() {
-        let why = |ns: &[(f64, f64)], runnable| hopeless(&bill(ns), || Some(load(runnable)));
+        let why = |ns: &[(f64, f64)], runnable| give_up_reason(&bill(ns), || Some(load(runnable)));
         let noisy = [(300.0, 5_000_000.0), (900_000.0, 400.0)];
         let message = why(&noisy, 8.8).unwrap();
         assert!(
@@ -175,6 +179,6 @@ mod tests {
         assert_eq!(why(&[noisy[0], (300.0, 310.0)], 8.8), None, "one of two");
         assert_eq!(why(&[(300.0, 310.0), (310.0, 300.0)], 8.8), None, "a load that does not disturb");
         let repeats_asked = Experiment { time_limit_s: None, ..bill(&noisy) };
-        assert_eq!(hopeless(&repeats_asked, || Some(load(8.8))), None);
+        assert_eq!(give_up_reason(&repeats_asked, || Some(load(8.8))), None);
     }
 }

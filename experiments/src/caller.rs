@@ -25,7 +25,8 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Takes the words about the launcher out of a command line.
+    /// Removes the arguments about the calling launcher from a command line. Returns the launcher
+    /// and the other arguments.
     pub fn take(arguments: impl IntoIterator<Item = OsString>) -> (Self, Vec<OsString>) {
         let (mut caller, mut rest) = (Self::default(), Vec::new());
         let mut arguments = arguments.into_iter();

@@ -32,7 +32,7 @@ const MAX_STEPS: u32 = 10;
 /// Number of runs of which most decide on a rate.
 const RUNS: u32 = 3;
 
-/// Adds the search to the plan of a bill.
+/// Adds the capacity search to the plan of a bill; `bound` is the limit of p99 from due.
 pub fn plan(record: &mut Experiment, bound: Nanos) -> Result<()> {
     if bound.0 == 0 {
         let why = "nothing is as fast as that; give a limit, for example 2ms";
@@ -150,8 +150,7 @@ pub fn announcement(record: &Experiment) -> Option<String> {
     ))
 }
 
-/// Searches the capacity of a bill's levels, or goes on with it, and adds it to the bill, whose own
-/// runs are complete also where the search is not.
+/// Begins or continues the capacity search of a bill's levels, and adds the result to the bill.
 pub fn measure(record: &mut Experiment, folder: &Path, quiet: bool) -> Result<MeasureEnd> {
     let Some(planned) = search_of(record)? else { return Ok(MeasureEnd::Complete) };
     let place = folder.join(FOLDER);

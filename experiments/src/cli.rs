@@ -1,4 +1,4 @@
-//! The command lines of the experiments, as `launcher` shows them.
+//! The command lines of the experiments, under the name `launcher`.
 
 use crate::bill::BillFlags;
 use crate::board::BoardFlags;

@@ -1,4 +1,4 @@
-//! What `launcher doctor` finds on this machine.
+//! The findings of `launcher doctor` on this machine.
 
 use crate::caller;
 use ::record::machine_check::MachineCheck;
@@ -10,12 +10,12 @@ use serde::Deserialize;
 /// What `launcher doctor` finds on a machine.
 #[derive(Default, Deserialize)]
 pub(crate) struct MachineFindings {
-    /// All checks.
+    /// All checks of the machine, with their outcomes.
     pub checks: Vec<MachineCheck>,
-    /// The price of a switch between address spaces, by the memory of each side.
+    /// The cost of a switch between address spaces, by the memory of each side.
     #[serde(default)]
     pub switch: Vec<SwitchPrice>,
-    /// How long an idle core takes to run what wakes it.
+    /// Time that an idle core takes to run what wakes it.
     #[serde(default)]
     pub wake: Option<WakeTimes>,
 }

@@ -1,4 +1,5 @@
-//! `--dry-run` of an experiment: its runs in their order, and what its plan shows already.
+//! `--dry-run` of an experiment: prints its runs in order, and the warnings that follow from its
+//! plan.
 
 use super::launch::{expected_time, total_runs};
 use super::{capacity, forecast, pairs};

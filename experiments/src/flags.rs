@@ -32,8 +32,8 @@ fn swept(key: &str) -> Option<Axis> {
     Axis::from_name(key).filter(|axis| axis.entry().is_swept)
 }
 
-/// The settings of an experiment as typed, some with lists. Key and text, in the order of
-/// [`Settings::KEYS`].
+/// The settings of an experiment as typed, some with a list of values. Key and text, in the order
+/// of [`Settings::KEYS`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SweptSettings(pub Vec<(&'static str, String)>);
 
@@ -74,15 +74,15 @@ impl FromArgMatches for SweptSettings {
     }
 }
 
-/// The request of an experiment: shared settings, varied settings, and a preset for the others.
+/// The request of an experiment: shared settings, and varied settings with their values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SweepRequest {
-    /// The settings of all points, without the axes'.
+    /// The settings of all points, without the varied ones.
     pub base: Settings,
-    /// The axes in the order of [`Axis::ALL`].
+    /// The values of each varied setting, in the order of [`Axis::ALL`].
     pub axes: Vec<Vec<AxisValue>>,
     pub preset: Option<String>,
-    /// Combinations beyond those of the axes: values of the axes that are compared.
+    /// Further combinations of the compared settings' values, beyond those of the axes.
     pub further: Vec<Vec<AxisValue>>,
 }
 
@@ -135,7 +135,7 @@ impl SweepRequest {
         }
     }
 
-    /// Returns `true` if the request varies this setting or fixes it.
+    /// Returns `true` if the request gives this setting one or several values.
     pub fn has_axis(&self, axis: Axis) -> bool {
         let fixed = self.base.texts().iter().any(|(key, _)| *key == axis.key());
         fixed || self.varies(axis)
@@ -146,7 +146,7 @@ impl SweepRequest {
         self.axes.iter().any(|values| values[0].axis == axis)
     }
 
-    /// Checks that nothing else is varied than these axes.
+    /// Checks that no other settings are varied than the allowed ones.
     pub fn check_axes(&self, is_allowed: impl Fn(Axis) -> bool) -> Result<(), UsageError> {
         let mut axes = self.axes.iter().map(|values| values[0].axis);
         axes.find(|axis| !is_allowed(*axis)).map_or(Ok(()), |axis| {
@@ -155,12 +155,13 @@ impl SweepRequest {
         })
     }
 
+    /// Returns the requested number of repeats, or the default.
     pub fn repeats(&self, default: u64) -> Count {
         self.base.repeats.unwrap_or(Count(default))
     }
 }
 
-/// Reads a value of a varied setting from text.
+/// Parses one value of a varied setting from text.
 ///
 /// # Errors
 /// The setting cannot have this value.
@@ -199,20 +200,20 @@ pub fn read_values(axis: Axis, list: &str) -> Result<Vec<AxisValue>, UsageError>
     Ok(values)
 }
 
-/// Returns values as texts.
+/// Converts values to their texts.
 pub fn texts<T: ToString>(values: &[T]) -> Vec<String> {
     values.iter().map(T::to_string).collect()
 }
 
-/// Returns the values on axes, which are given in the order of the axes. An axis without values is
-/// left out.
+/// Converts lists of texts to values of varied settings, given in the order of the axes. An axis
+/// without values is left out.
 pub fn values_on<const N: usize>(axes: &[Axis; N], texts: [Vec<String>; N]) -> Vec<Vec<AxisValue>> {
     let value = |axis: Axis| move |text: String| AxisValue { axis, text };
     let all = axes.iter().zip(texts).map(|(axis, texts)| texts.into_iter().map(value(*axis)).collect());
     all.filter(|values: &Vec<AxisValue>| !values.is_empty()).collect()
 }
 
-/// One checked value of a sweep's axis, as the user wrote it.
+/// One checked value of a varied setting, as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AxisValue {
     pub axis: Axis,
@@ -220,7 +221,7 @@ pub struct AxisValue {
 }
 
 impl AxisValue {
-    /// Applies the value to the settings of a run. The rate becomes orders in the settings' window,
+    /// Sets this value in the settings of a run. The rate becomes orders in the settings' window,
     /// which must be set by then.
     pub fn apply(&self, settings: &mut Settings) {
         if self.axis.entry().becomes.is_some() {

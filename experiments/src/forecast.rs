@@ -1,4 +1,4 @@
-//! Warnings before a run is made: why the result of a planned experiment cannot be comparable.
+//! Warnings before an experiment's first run: reasons why its result cannot be comparable.
 
 use super::presets::SweepPreset;
 use analysis::experiment::{Experiment, ExperimentRuns, Point, SettingTexts, too_few_repeats};
@@ -11,7 +11,7 @@ use record::fitness::shared_cores_note;
 const SCHEDULE: [&str; 8] =
     ["strategies", "venues", "orders", "window", "arrivals", "delay", "schedule", "speed"];
 
-/// Returns why the result of an experiment cannot be comparable, as far as its plan shows it.
+/// Returns the reasons, visible in the plan, why the result of an experiment cannot be comparable.
 pub fn warnings(record: &Experiment) -> Vec<String> {
     let entry = record.kind.entry();
     if !entry.has_verdicts {
@@ -31,7 +31,7 @@ pub fn warnings(record: &Experiment) -> Vec<String> {
     found
 }
 
-/// Returns a remark on levels that trade side by side on shared cores, and not by turns.
+/// Returns a warning if isolation levels share cores in a run at the same time, and not by turns.
 pub fn shared_across_levels(record: &Experiment) -> Option<String> {
     let runs = ExperimentRuns::new(record);
     let is_shared = |plan: Plan| {

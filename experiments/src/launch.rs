@@ -110,7 +110,7 @@ fn with_later_runs((missing, time): (u32, Duration), later: u32, limit: Option<D
     (all, limit.map_or(whole, |limit| whole.min(limit.max(time))))
 }
 
-/// Makes the missing runs of an experiment, and shows their progress unless `quiet`. `pace` is that
+/// Makes the missing runs of an experiment, and shows the progress unless `quiet`. `pace` is that
 /// of its earlier runs, and of all afterwards. Before the first run, a busy machine's `slowdown`
 /// lengthens the expected time.
 pub fn measure_missing(
@@ -140,7 +140,7 @@ pub fn measure_missing(
             return search(record, folder, make, &mut bar, !quiet);
         }
         measure_unless(record, folder, make, &mut bar, &|record| {
-            busy::hopeless(record, || Load::sample(record.machine.cores_online))
+            busy::give_up_reason(record, || Load::sample(record.machine.cores_online))
         })
     });
     bar.clear();
@@ -148,9 +148,9 @@ pub fn measure_missing(
     ended
 }
 
-/// Makes the missing runs until a time, and then shortens the record to whole repeats. `show` is
-/// called with the number of each run. Returns why it stopped before that, if a run could not
-/// begin.
+/// Makes the missing runs of an experiment until a time, and then shortens the record to whole
+/// repeats. `show` is called with the number of each run. Returns why it stopped before that, if a
+/// run could not begin.
 pub fn measure_until(
     record: &mut Experiment,
     folder: &Path,

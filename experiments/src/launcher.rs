@@ -27,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// How an experiment makes its runs.
 pub(super) struct Launcher<'a> {
-    /// A kernel that lacks a sandbox feature is accepted.
+    /// Whether a kernel that lacks a sandbox feature is accepted.
     pub weaker_sandbox: bool,
     /// Maximum time for the processes of a run to become ready.
     pub start_timeout: Duration,
@@ -38,16 +38,16 @@ pub(super) struct Launcher<'a> {
 pub(super) struct LaunchedRun {
     pub folder: PathBuf,
     pub outcome: RunOutcome,
-    /// Its figures, or why no log has its orders: its fault overwrote one.
+    /// The run's summary, or the log that its fault overwrote, so that no log has the orders.
     pub summary: Result<Summary, DestroyedLog>,
 }
 
 /// Why a run has no summary: a log that its fault overwrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DestroyedLog {
-    /// The log and its damage: `engine.stamps: record 0 … overwritten`.
+    /// Description of the log and its damage: `engine.stamps: record 0 … overwritten`.
     pub what: String,
-    /// The error of the launcher.
+    /// The launcher's error message.
     pub error: String,
 }
 

@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasureEnd {
     Complete,
-    /// Ctrl-C: the rest is for `--resume`.
+    /// Ctrl-C ended it: the missing runs are left for `--resume`.
     Interrupted,
-    /// A busy machine leaves the answer open: the rest is not made.
+    /// It was given up, because a busy machine leaves the answer open.
     GivenUp,
 }
 
@@ -33,9 +33,10 @@ pub enum MeasureEnd {
 pub struct MeasuredRun {
     pub folder: PathBuf,
     pub outcome: RunOutcome,
-    /// `None`: its fault overwrote a log, so that nothing is known of its orders.
+    /// Outline of the run's summary; `None`: its fault overwrote a log, so that nothing is known of
+    /// its orders.
     pub outline: Option<RunOutline>,
-    /// What the experiment's kind asks of the run beyond its outline.
+    /// Figures that the kind of experiment reads from the run beyond its outline.
     pub extra: Figures,
 }
 
@@ -47,7 +48,7 @@ impl From<LaunchedRun> for MeasuredRun {
 }
 
 impl MeasuredRun {
-    /// Returns the figures of the run's row.
+    /// Returns all figures for the run's row in the record.
     pub fn figures(&self) -> Figures {
         self.outline.as_ref().map_or_else(Figures::default, Figures::from_outline).and(&self.extra)
     }
@@ -57,40 +58,40 @@ impl MeasuredRun {
 /// that invents its figures.
 pub type RunMaker<'a> = dyn FnMut(&Settings) -> Result<MeasuredRun> + 'a;
 
-/// A row that was made.
+/// A row of an experiment whose run was made.
 #[derive(Default)]
 pub struct MadeRow {
-    /// Its index among the rows of the experiment.
+    /// Index of the row in the experiment's record.
     pub at: usize,
-    /// The folder of its run, within the experiment's; empty if it has none of its own.
+    /// The folder of the row's run, within the experiment's; empty if the run has none of its own.
     pub folder: String,
     pub figures: Figures,
-    /// Whether Ctrl-C ended it: its figures are kept, and no other row is made.
+    /// Whether Ctrl-C ended the row's run: its figures are kept, and no other row is made.
     pub is_interrupted: bool,
-    /// Rows that were found in addition.
+    /// Rows that the run produced in addition.
     pub further: Vec<Row>,
 }
 
-/// Makes rows of an experiment, one after the other or several at the same time.
+/// A maker of an experiment's rows, one after the other or several at the same time.
 pub trait RowMaker {
     /// Splits missing rows into groups that are made one after the other, each with the number of
-    /// its rows that are made at the same time.
+    /// rows that are made at the same time.
     fn groups(&self, _record: &Experiment, missing: Vec<usize>) -> Vec<(usize, Vec<usize>)> {
         vec![(1, missing)]
     }
 
-    /// Begins to make a row next to others of its group, of which `width` are made at a time.
+    /// Begins to make the row with index `at`, of whose group `width` are made at a time.
     fn begin(&mut self, record: &Experiment, at: usize, width: usize) -> Result<()>;
 
-    /// Waits for one of the rows that were begun. `None`: Ctrl-C came before it had figures.
+    /// Waits until one of the begun rows is made. `None`: Ctrl-C came before it had figures.
     fn finish(&mut self, record: &mut Experiment) -> Result<Option<MadeRow>>;
 
-    /// Returns the maximum time between two saves.
+    /// Returns the maximum time between two saves of the record.
     fn save_interval(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Returns what an error that stops the experiment adds: what is saved, and how it goes on.
+    /// Returns the text for an error that stops the experiment: what is saved, and how to resume.
     fn resume_hint(&self, kind: Kind, folder: &Path) -> Option<String> {
         Some(resume_hint(kind, folder))
     }
@@ -140,8 +141,8 @@ pub(super) fn measure_unless(
     measure_rows(record, folder, &mut EngineRuns { make, folder, begun: None }, bar, give_up)
 }
 
-/// Makes the missing rows of an experiment in their order, and saves it regularly. `give_up` may
-/// return a reason after a repeat: the rest is not made then.
+/// Makes the missing rows of an experiment in their order, and saves the record regularly.
+/// `give_up` may return a reason after a repeat: the rest is not made then.
 pub fn measure_rows(
     record: &mut Experiment,
     folder: &Path,

@@ -1,5 +1,5 @@
-//! Experiments that are parts of a survey or a ladder: each is the command that a user would give,
-//! with its folder within that of the whole, and ends with its share of the time.
+//! Experiments that are parts of a survey or a ladder: each is a command that a user could give,
+//! with its folder inside that of the whole, and has its share of the time.
 
 use super::contain;
 use super::launch::measure_until;
@@ -16,13 +16,13 @@ use std::time::Instant;
 /// The words of a note on a setting that this machine cannot have.
 const LEFT_OUT: &str = " left out: ";
 
-/// An experiment that was measured as a part of another one.
+/// An experiment that was measured as a part of a survey or a ladder.
 pub struct NestedExperiment {
-    /// The experiment.
+    /// The experiment's record.
     pub record: Experiment,
-    /// Its folder.
+    /// The experiment's folder.
     pub folder: PathBuf,
-    /// What is missing in it.
+    /// Why the experiment has no result, or less than planned; `None` if it is complete.
     pub shortfall: Option<String>,
 }
 
@@ -52,8 +52,8 @@ pub fn measure_nested<F: ExperimentFlags + Args>(
     Ok(NestedExperiment { record, folder, shortfall: failure.or(left_out).or(shortfall) })
 }
 
-/// Parses the flags of a command, with the folder of its results. `every DUR` stays one word with
-/// its fault.
+/// Parses the flags of an experiment's command, with `out` as the folder of its results. `every
+/// DUR` stays one word with its fault.
 pub fn flags<F: Args>(arguments: &str, out: Option<&Path>) -> Result<F> {
     let arguments = arguments.replace(" every ", "\u{a0}every\u{a0}");
     let arguments =

@@ -1,5 +1,5 @@
-//! Replaces the pairs that drop out of a comparison or a bill, because a run is invalid or its
-//! cores moved.
+//! Replaces the pairs of runs that drop out of a comparison or a bill, because a run is invalid or
+//! its cores moved.
 //!
 //! Lost pairs are replaced by half as many repeats as were asked for, at most. A comparison that
 //! has no answer then goes on until five pairs count, or until its budget is spent: three times the
@@ -17,13 +17,13 @@ const BUDGET: u32 = 3;
 /// The end of the note on added repeats.
 const ADDED: &str = " repeats were added, because pairs dropped out";
 
-/// Returns the number of repeats that replacing lost pairs may lead to, at most.
+/// Returns the maximum number of repeats of an experiment whose lost pairs are replaced.
 pub fn max_repeats(record: &Experiment) -> u32 {
     if record.kind.entry().has_pairs { record.asked_repeats.saturating_mul(BUDGET) } else { record.repeats }
 }
 
-/// Makes the missing runs of an experiment with `measure`, and those that replace lost pairs.
-/// They are counted by the comparisons at its endpoint; without any, no pair is lost.
+/// Makes the missing runs of an experiment with `measure`, then those that replace lost pairs. They
+/// are counted by the comparisons at its endpoint; without any, no pair is lost.
 pub fn measure_pairs(
     record: &mut Experiment,
     mut measure: impl FnMut(&mut Experiment) -> Result<MeasureEnd>,

@@ -21,7 +21,7 @@ use system::speculation;
 /// More points than this are a mistake.
 const MAX_POINTS: usize = 10_000;
 
-/// A point that may be made: what it sets over what all share.
+/// A combination of settings that may be measured: its own settings over the shared ones.
 pub struct Candidate {
     pub name: String,
     pub own: Settings,
@@ -47,7 +47,7 @@ impl Candidate {
     }
 }
 
-/// Adds all combinations of the varied settings to a record.
+/// Adds all combinations of the varied settings to an experiment's record.
 ///
 /// One that the planner refuses is left out with a note, if its values can be had in others. The
 /// load is what the machine carries: the least that the planner chooses for any point, so that all
@@ -100,7 +100,8 @@ pub fn lay_out(record: &mut Experiment, asked: &SweepRequest) -> Result<()> {
     settle(record, asked, accepted)
 }
 
-/// Adds the two sides of a comparison to a record, with equal load unless one sets its own.
+/// Adds the two sides of a comparison to an experiment's record, with equal load unless a side sets
+/// its own.
 pub fn lay_out_sides(record: &mut Experiment, asked: &SweepRequest, sides: [Candidate; 2]) -> Result<()> {
     let side = |candidate: Candidate| {
         let settings = candidate.settings(&asked.base, false);
@@ -134,7 +135,7 @@ fn settle(record: &mut Experiment, asked: &SweepRequest, accepted: Vec<(Candidat
     Ok(())
 }
 
-/// The combination of these settings.
+/// Creates a combination of settings of an experiment, with its name and its values on the axes.
 pub fn new_point(name: String, values: BTreeMap<Axis, String>, resolved: Resolved) -> Setting {
     let settings = Settings { repeats: None, out: None, seed: None, ..resolved.settings }.to_texts();
     Setting { name, values, is_aa_test: false, settings }

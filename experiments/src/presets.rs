@@ -36,12 +36,16 @@ impl BoardPreset {
     }
 }
 
-/// The defaults of `launcher board --preset seed`, by flag. The three loads are the usual ones.
+/// The defaults of `launcher board --preset seed`, by flag: those of the benchmark that this
+/// project started from. The three loads are the usual ones.
 pub mod seed_board {
+    /// The value of `--readers`: number of readers.
     pub const READERS: &str = "12";
+    /// The value of `--duration` of a case.
     pub const DURATION: &str = "10s";
-    /// Two sides of six fields: 48 bytes each.
+    /// The value of `--size` in bytes: two sides of six fields, 48 bytes each.
     pub const SIZE: &str = "96";
+    /// The value of `--healthy`: the seed's limits.
     pub const HEALTHY: &str = "seed";
 }
 
@@ -53,10 +57,11 @@ const SEED_WORK: [&str; 4] = ["0ns", "500ns", "1000ns", "1500ns"];
 /// Ours next to them: rings per producer, and one ring for all.
 const OWN_TECHNIQUES: [&str; 2] = ["spsc-mux", "array-queue"];
 
-/// Repeats of a preset unless told.
+/// Default number of repeats of a preset.
 pub const PRESET_REPEATS: u32 = 5;
 
 impl SweepPreset {
+    /// Reads the name of a preset of `launcher sweep`.
     pub fn parse(text: &str) -> Result<Self, UsageError> {
         let text = text.trim();
         Self::from_name(text).ok_or_else(|| {
@@ -66,7 +71,8 @@ impl SweepPreset {
         })
     }
 
-    /// Completes the request of a sweep with the preset's settings; those that a flag names stay.
+    /// Completes the request of a sweep with the preset's settings; settings that a flag gives are
+    /// kept.
     pub fn fill_request(self, asked: &mut SweepRequest) {
         let axes = match self {
             Self::Seed => {
@@ -107,7 +113,7 @@ impl SweepPreset {
             .collect();
     }
 
-    /// Returns a note if the load is not the seed benchmark's.
+    /// Returns a note if the load of the settings differs from that of the preset's benchmark.
     pub fn load_note(self, base: &Settings) -> Option<String> {
         let seed = Preset::Seed.settings();
         let same =

@@ -18,7 +18,7 @@ pub(super) fn progress_line(wanted: bool, total: Option<u64>, template: &str) ->
     bar
 }
 
-/// The runs of an experiment that this launcher has made, and the time that they took.
+/// The number of an experiment's runs that this launcher has made, and the time that they took.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
     runs: u32,
@@ -31,7 +31,7 @@ impl Pace {
         self.time = self.time.saturating_add(time);
     }
 
-    /// Returns the time that this many runs will take; `None` before the first run.
+    /// Estimates the time for another number of runs; `None` before the first run.
     pub fn time_for(&self, runs: u32) -> Option<Duration> {
         let each = self.time.checked_div(self.runs)?;
         Some(each.saturating_mul(runs))
@@ -63,6 +63,7 @@ pub struct SweepProgress {
 }
 
 impl SweepProgress {
+    /// Creates the progress bar of `total` runs, which is shown on a terminal if `wanted`.
     pub fn new(wanted: bool, total: usize) -> Self {
         let bar = progress_line(wanted, Some(total as u64), "{spinner} {pos}/{len} {prefix} · {wide_msg}");
         let now = Instant::now();
@@ -112,10 +113,12 @@ impl SweepProgress {
         }
     }
 
+    /// Records that the run which was begun has ended.
     pub fn end(&mut self) {
         self.pace.record(self.run_began.elapsed());
     }
 
+    /// Returns the number and the time of the runs so far.
     pub const fn pace(&self) -> Pace {
         self.pace
     }
@@ -128,6 +131,7 @@ impl SweepProgress {
         });
     }
 
+    /// Removes the progress line from the terminal.
     pub fn clear(&self) {
         self.bar.disable_steady_tick();
         self.bar.finish_and_clear();

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use verdict::html;
 
-/// Saves the answer of an experiment: `rows.csv`, its tables, and the page.
+/// Saves the answer of an experiment in its folder: `rows.csv`, tables, and the page.
 pub fn save(answer: &Answer, experiment: &Experiment, folder: &Path) -> Result<()> {
     write_atomically(&folder.join("rows.csv"), &rows_csv(experiment)?)?;
     answer.report.save(folder)?;
@@ -22,54 +22,59 @@ pub fn save(answer: &Answer, experiment: &Experiment, folder: &Path) -> Result<(
     )?)
 }
 
-/// The form in which an answer is printed.
+/// The form in which an answer is printed: JSON or a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Printed {
-    /// For programs.
+pub enum OutputForm {
+    /// JSON for programs.
     Json,
-    /// For people.
+    /// A report for people, of this length.
     Report(ReportLength),
 }
 
-impl Printed {
-    /// Returns JSON if `json`, else a report of that length.
+impl OutputForm {
+    /// Returns the form JSON if `json` is set, else a report of the given length.
     pub const fn new(json: bool, length: ReportLength) -> Self {
         if json { Self::Json } else { Self::Report(length) }
     }
 
-    /// Returns the form that the flags of a command ask for.
+    /// Returns the form that the flags of a command request.
     pub const fn from_flags(common: &Common) -> Self {
         Self::new(common.json, common.report)
     }
 }
 
-/// Prints an answer for people, or for programs.
-pub fn print(answer: &Answer, form: Printed) -> Result<()> {
+/// Prints the answer of an experiment in the given form.
+pub fn print(answer: &Answer, form: OutputForm) -> Result<()> {
     let mut out = ::record::screen::stdout();
     let text = match form {
-        Printed::Json => return Ok(out.write_all(&answer.json)?),
-        Printed::Report(ReportLength::Short) => answer.report.first_screen(out.has_colors()),
-        Printed::Report(ReportLength::Full) => answer.report.terminal(out.has_colors()),
+        OutputForm::Json => return Ok(out.write_all(&answer.json)?),
+        OutputForm::Report(ReportLength::Short) => answer.report.first_screen(out.has_colors()),
+        OutputForm::Report(ReportLength::Full) => answer.report.terminal(out.has_colors()),
     };
     Ok(out.write_all(text.as_bytes())?)
 }
 
-/// Saves the answer of an experiment, prints it, prints the folder, and after a short report the
-/// commands that show more.
-pub fn save_and_print(answer: &Answer, experiment: &Experiment, folder: &Path, form: Printed) -> Result<()> {
+/// Saves the answer of an experiment, and prints it with the experiment's folder, after a short
+/// report also with the commands that show more.
+pub fn save_and_print(
+    answer: &Answer,
+    experiment: &Experiment,
+    folder: &Path,
+    form: OutputForm,
+) -> Result<()> {
     save(answer, experiment, folder)?;
     print(answer, form)?;
     print_folder(folder, form)
 }
 
 /// Prints the folder of an experiment, and after a short report the commands that show more.
-pub fn print_folder(folder: &Path, form: Printed) -> Result<()> {
+pub fn print_folder(folder: &Path, form: OutputForm) -> Result<()> {
     let (folder, program) = (folder.display(), ::record::screen::program());
     let mut out = ::record::screen::stdout();
-    if form != Printed::Json {
+    if form != OutputForm::Json {
         writeln!(out, "Saved in {folder}")?;
     }
-    if form == Printed::Report(ReportLength::Short) {
+    if form == OutputForm::Report(ReportLength::Short) {
         writeln!(out, "next: {program} open {folder}\nfull: {program} report {folder}")?;
     }
     Ok(())
@@ -83,7 +88,7 @@ pub fn publish(
     common: &Common,
     ended: MeasureEnd,
 ) -> Result<ExitCode> {
-    save_and_print(shown, record, folder, Printed::from_flags(common))?;
+    save_and_print(shown, record, folder, OutputForm::from_flags(common))?;
     let runs = ExperimentRuns::new(record);
     let (kind, program) = (record.kind, ::record::screen::program());
     let (made, planned) = (record.made().count(), record.rows.len());

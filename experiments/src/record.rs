@@ -47,8 +47,8 @@ pub fn check_is_experiment(folder: &Path) -> Result<()> {
     }
 }
 
-/// Reads the record of an experiment that makes runs, and checks that this build has every setting
-/// in it.
+/// Reads the record of an experiment that makes runs, and checks that this build supports every
+/// setting in it.
 pub fn read(folder: &Path) -> Result<Experiment> {
     check_is_experiment(folder)?;
     let record = Experiment::read(folder)?;

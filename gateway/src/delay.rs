@@ -18,7 +18,8 @@ pub trait DelayModel: Send {
     /// time, not of arrival.
     fn execute(&mut self, order: &Order) -> Report;
 
-    /// Returns the report on an order that is cancelled early because its strategy crashed.
+    /// Returns the report on an order that the gateway cancels before its delay has passed, because
+    /// its strategy crashed.
     fn cancel(&mut self, order: &Order) -> Report {
         Report { status: OrderStatus::Cancelled, filled: 0, cumulative: 0, ..in_full(order) }
     }

@@ -16,14 +16,14 @@ pub struct LastMessages<'a> {
     pub gateway: u16,
     /// The last order in its session.
     pub last_order: Option<Order>,
-    /// The order after the last one in the session, which the gateway may have stamped.
+    /// The order after the last one in the session, whose stamp the gateway may have logged.
     pub next_order: Option<Order>,
     /// The last report that the gateway handed over, if it can be decoded.
     pub last_report: Option<Report>,
-    /// The key of the last report's stamp t5, if it is known.
+    /// The log key of the last report's stamp t5, if it is known.
     pub last_done: Option<u64>,
-    /// The reports after the last one handed over, in order, which the gateway may have stamped;
-    /// `None`: cannot be decoded.
+    /// The reports after the last one handed over, in order, whose stamps the gateway may have
+    /// logged; `None`: cannot be decoded.
     pub open: &'a [Option<Report>],
 }
 
@@ -36,8 +36,8 @@ impl LastMessages<'_> {
         orders.flat_map(|order| order_keys(order, self.gateway)).chain(last).chain(open).collect()
     }
 
-    /// Finds out which of the messages a crashed gateway's log has stamped, and the number of
-    /// records visited.
+    /// Finds the log keys of those messages that a crashed gateway's log has stamped, and returns
+    /// them with the number of records visited.
     pub fn find_in(&self, log: &ReadOnlyWords) -> (HashSet<u64>, usize) {
         let recv = |order: &Order| recv_key(order, self.gateway);
         // Stamps of the next order come after the last order's; those of open reports after the
@@ -93,7 +93,8 @@ pub struct GatewayLog {
 }
 
 impl GatewayLog {
-    /// Creates the log's completion, given the keys that it has.
+    /// Creates the completion of a crashed gateway's log, given the record keys that the log
+    /// already has.
     pub const fn new(log: StampLog, logged_keys: HashSet<u64>) -> Self {
         Self { log, logged_keys }
     }

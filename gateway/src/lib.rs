@@ -52,9 +52,9 @@ const _: () = assert!(BATCH <= OUTBOX_CAPACITY);
 /// stamped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatewayResumePoint {
-    /// Orders that the crashed gateway took.
+    /// Number of orders that the crashed gateway took from its inbox.
     pub orders: u64,
-    /// Checksum of all messages that the gateway took.
+    /// Checksum of all messages that the gateway took from its inbox.
     pub dispatched: Checksum,
     /// The last message that the gateway took, if its session does not have it; without the
     /// session's number.
@@ -62,9 +62,10 @@ pub struct GatewayResumePoint {
     /// The next order in the gateway's inbox, if it is stamped already and only the session does
     /// not have it.
     pub stamped_order: Option<OrderId>,
-    /// Number of next messages in its inbox that the engine has already left out of its checksums.
+    /// Number of next messages in the gateway's inbox that the engine has already removed from its
+    /// checksums.
     pub unchecksummed: u64,
-    /// Reports in its completion hand-off, from the first on.
+    /// Number of reports in the gateway's completion hand-off, from the first on.
     pub completed: u64,
     /// Reports that the gateway had stamped and not handed over.
     pub stamped: Vec<Message>,
@@ -110,7 +111,7 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         }
     }
 
-    /// Resumes where a crashed gateway stopped.
+    /// Resumes at the position where a crashed gateway stopped.
     #[must_use]
     pub fn resume_from(self, resume_point: GatewayResumePoint) -> Self {
         let GatewayResumePoint { orders, dispatched, stamped_order, unchecksummed, .. } = resume_point;

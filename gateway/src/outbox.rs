@@ -17,17 +17,19 @@ pub(crate) struct ReportOutbox<P> {
     completion: Sender<P>,
     pub completed: u64,
     pub full: u64,
-    /// Reports beyond the venue's [`VenueInfo`]; an empty message was sent in place of each.
+    /// Number of reports beyond the limits of the venue's [`VenueInfo`]; an empty message was sent
+    /// in place of each.
     pub refused: u64,
-    /// Checksum of the messages handed over.
+    /// Checksum of the reports handed over to the engine.
     pub reported: Checksum,
-    /// A fill is logged before its report is pushed: a crashed gateway's log must hold every fill
-    /// that the engine has received.
+    /// Whether a fill is logged before its report is pushed: a crashed gateway's log must hold
+    /// every fill that the engine has received.
     pub logs_fills_first: bool,
 }
 
 impl<P: Producer> ReportOutbox<P> {
-    /// Creates the sending end with an empty queue, and all its memory.
+    /// Creates the gateway's report queue in front of a completion hand-off, empty and with all its
+    /// memory.
     pub fn new(completion: P, bell: Option<Doorbell>) -> Self {
         Self {
             completion: Sender::new(completion, bell, OUTBOX_CAPACITY),
@@ -39,8 +41,8 @@ impl<P: Producer> ReportOutbox<P> {
         }
     }
 
-    /// Resumes after a crash: `completed` reports are in the hand-off already, `waiting` are sent
-    /// now. The latter were stamped before the crash.
+    /// Resumes the queue after a crash: `completed` reports are in the hand-off already, and those
+    /// in `waiting` are sent now. The latter were stamped before the crash.
     pub fn resume_after(mut self, completed: u64, reported: Checksum, waiting: Vec<Message>) -> Self {
         (self.completed, self.reported) = (completed, reported);
         self.completion.enqueue_all(waiting);

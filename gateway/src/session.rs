@@ -13,7 +13,7 @@ use protocol::wire::{Instruction, Message, Order, Report};
 use shm::bell::Doorbell;
 use shm::ring::spsc;
 
-/// A gateway's end of a session with an exchange, as a venue.
+/// A gateway's end of a session with an exchange, which implements the venue trait.
 pub struct SessionVenue {
     out: spsc::Producer,
     /// The exchange's doorbell, if its thread parks.
@@ -29,9 +29,9 @@ pub struct SessionVenue {
 }
 
 impl SessionVenue {
-    /// Average number of reports on an order at an exchange. Accepted and closed; each trade closes
-    /// at least one order and so adds at most one report. The fourth is for replaces, triggered
-    /// stops and self-trade prevention.
+    /// Average number of reports on an order at an exchange, for which logs have capacity. Accepted
+    /// and closed; each trade closes at least one order and so adds at most one report. The fourth
+    /// is for replaces, triggered stops and self-trade prevention.
     pub const REPORTS_PER_ORDER: u8 = 4;
 
     /// Creates the gateway's end of a session over its two rings.

@@ -13,7 +13,7 @@ pub struct VenueInfo {
     /// Maximum number of reports that one call of [`Venue::accept`] sends: it is called only while
     /// that many fit. At most [`OUTBOX_CAPACITY`].
     pub immediate_reports: u8,
-    /// [`Venue::accept`] returns for every order when its first report is due.
+    /// Whether [`Venue::accept`] returns for every order when the order's first report is due.
     pub reports_release_time: bool,
 }
 
@@ -34,7 +34,8 @@ impl VenueInfo {
     }
 }
 
-/// The error that a venue's report does not fit now. The venue retains it and is called again.
+/// The error that the gateway has no space for a venue's report now. The venue retains it and is
+/// called again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no room for a report now")]
 pub struct ReportsFull;
@@ -73,7 +74,7 @@ pub trait Reports {
 /// kill switch.
 #[derive(Debug)]
 pub struct CancelSweep {
-    /// The open orders concerned.
+    /// The scope of the open orders to cancel.
     pub scope: CancelScope,
     /// Where the next step continues: 0 at first, then a value of the venue's choice.
     pub cursor: usize,
@@ -160,15 +161,15 @@ pub trait Venue: Send {
 /// Message counters of a validating session with a venue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionCounts {
-    /// Messages sent to the venue.
+    /// Number of messages sent to the venue.
     pub sent: u64,
-    /// Number of the last message from the venue that was in sequence.
+    /// Number of the last in-sequence message from the venue.
     pub received: u64,
-    /// Invalid messages from the venue.
+    /// Number of invalid messages from the venue.
     pub errors: u64,
-    /// Orders closed because the venue stayed silent.
+    /// Number of orders closed because the venue stayed silent.
     pub stuck: u64,
-    /// Orders that the venue refused, or that found the session down.
+    /// Number of orders that the venue refused, or that found the session down.
     pub refused: u64,
     /// Number of times that the session went down.
     pub disconnects: u64,
@@ -185,7 +186,7 @@ pub struct VenueContext {
     pub venues: u16,
     /// Number of strategies that trade at the venue.
     pub strategies: u16,
-    /// Number of orders that it must be able to hold at once. It may refuse to take more
-    /// ([`Venue::has_capacity`]).
+    /// Maximum number of orders that the venue must be able to hold at once. It may refuse to take
+    /// more ([`Venue::has_capacity`]).
     pub max_held: usize,
 }

@@ -26,6 +26,7 @@ const NONBLOCK: i32 = nix::fcntl::OFlag::O_NONBLOCK.bits();
 pub struct SegmentFile(File);
 
 impl SegmentFile {
+    /// Returns the size of the segment, in words of 64 bits.
     pub fn len(&self) -> io::Result<usize> {
         Ok(usize::try_from(self.0.metadata()?.len() / 8).unwrap_or(usize::MAX))
     }
@@ -40,7 +41,7 @@ impl SegmentFile {
         Ok(())
     }
 
-    /// Reads one word of the segment; `None` if it cannot be read.
+    /// Reads the word at index `at` of the segment; `None` if it cannot be read.
     pub fn word(&self, at: usize) -> Option<u64> {
         let mut word = [0];
         self.read(at, &mut word).ok()?;
@@ -60,13 +61,14 @@ impl SegmentFile {
     }
 }
 
-/// What another process can read of an active run: its plan and its control segment.
+/// A read-only view of an active run from another process: the run's plan and control segment.
 pub struct ActiveRunView {
     pub plan: Plan,
     control: SegmentFile,
 }
 
 impl ActiveRunView {
+    /// Opens the control segment of an active run by the run's id, and reads the plan from it.
     pub fn open(run: &str) -> Result<Self> {
         let name = format!("{}{run}.{CONTROL}", Plan::PREFIX);
         let control = SegmentFile(open_safely(&name, OpenOptions::new().read(true))?);
@@ -80,13 +82,13 @@ impl ActiveRunView {
         Ok(Control::new(self.control.copy(control::PLAN + 1)?))
     }
 
-    /// Reads the run's plan again: the launcher adds descriptors during setup.
+    /// Reads the run's plan again, since the launcher adds descriptors during setup.
     pub fn refresh(&mut self) -> Result<()> {
         self.plan = plan(CONTROL, &self.control)?;
         Ok(())
     }
 
-    /// Returns `true` if the run's launcher or reaper is running, since it holds the run's lock.
+    /// Returns `true` if the run's launcher or reaper is running, according to the run's lock.
     pub fn launcher_lives(&self) -> bool {
         lock::is_locked(&self.control.0).unwrap_or(false)
     }
@@ -135,6 +137,7 @@ pub(crate) mod tests {
     use super::*;
     use std::io::Write;
 
+    /// Creates a segment with these words in a temporary file, for tests.
     pub fn segment_of(words: &[u64]) -> SegmentFile {
         let mut file = tempfile::tempfile().unwrap();
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -1,4 +1,4 @@
-//! Calls the program of the experiments in the launcher's folder, as `git` calls its own programs.
+//! Calls the experiments' program in the launcher's folder, as `git` calls its own programs.
 //!
 //! It receives a descriptor of the executable that makes the runs, so that a user's launcher with
 //! its own strategies, techniques and venues has every experiment.
@@ -21,14 +21,16 @@ use std::process::{Command, Output, Stdio};
 /// The name of the program.
 const PROGRAM: &str = "bulkhead-experiments";
 
-/// Replaces this process by the program, which reads the words of the command line.
+/// Replaces this process by the experiments' program, which reads the arguments of the command
+/// line.
 pub fn replace(arguments: impl IntoIterator<Item = OsString>) -> Result<Infallible> {
     let (mut command, _launcher) = command()?;
     let error = command.args(arguments).exec();
     Err(error).with_context(|| format!("cannot start {PROGRAM}"))
 }
 
-/// Returns each experiment in a line; none if the program is not there.
+/// Returns the line of each experiment for `launcher list`; none if the experiments' program is
+/// missing.
 pub fn lines(folders: &[String]) -> Vec<ExperimentLine> {
     if folders.is_empty() {
         return Vec::new();
@@ -50,17 +52,17 @@ pub fn write_page(folder: &Path, file: &Path) -> Result<()> {
     ask(|command| command.arg("page").arg("--").arg(folder).arg(file)).map(drop)
 }
 
-/// Returns the picture of an experiment, as SVG.
+/// Returns the picture of an experiment as an SVG file.
 pub fn picture(folder: &Path) -> Result<String> {
     Ok(String::from_utf8(ask(|command| command.arg("picture").arg("--").arg(folder))?)?)
 }
 
-/// Returns an error if the program of the experiments is not in the launcher's folder.
+/// Returns an error if the experiments' program is not in the launcher's folder.
 pub fn check_program_exists() -> Result<()> {
     command().map(drop)
 }
 
-/// Compares runs with those of a folder, prints the table and lets a gate decide.
+/// Compares runs with a baseline folder, prints the table, and fails if the gate does.
 pub fn against(
     baseline: &Path,
     runs: &[PathBuf],
@@ -77,7 +79,8 @@ pub fn against(
     table.map(drop)
 }
 
-/// Returns the definitions of the experiments' commands; none if the program is not there.
+/// Returns the definitions of the experiments' commands; none if the experiments' program is
+/// missing.
 pub fn definitions() -> Vec<CommandDefinition> {
     let definitions = ask(|command| command.arg("definitions"));
     definitions.and_then(|json| Ok(serde_json::from_slice(&json)?)).unwrap_or_default()
@@ -105,7 +108,7 @@ fn ask(add_arguments: impl FnOnce(&mut Command) -> &mut Command) -> Result<Vec<u
 /// Returns the program's command, and the launcher's executable, which it inherits: to be kept open
 /// until the command has started.
 fn command() -> Result<(Command, File)> {
-    let program = program::beside_launcher(PROGRAM).ok_or_else(|| {
+    let program = program::find_program(PROGRAM).ok_or_else(|| {
         let release = if build_info::PROFILE == "release" { " --release" } else { "" };
         UsageError(format!(
             "there is no {PROGRAM} in the launcher's folder or in PATH, which makes the experiments.\n\

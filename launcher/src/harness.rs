@@ -65,10 +65,10 @@ pub struct Harness<T = (), P = ()> {
 /// An error of adding a user-defined strategy, technique or venue.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HarnessError {
-    /// The name of a strategy or venue is taken or invalid.
+    /// The name of a strategy or venue is invalid or already taken.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The name of a technique is taken or invalid.
+    /// The name of a technique is invalid or already taken.
     #[error(transparent)]
     Technique(#[from] RegisterError),
 }
@@ -88,7 +88,7 @@ pub struct OwnVenue<V> {
 /// A list of user-defined strategies and venues as a type, so that each is compiled into the
 /// measured loops.
 pub trait Parts {
-    /// Adds the parts to the registry, each compiled with each technique.
+    /// Adds the strategies and venues to the registry, each compiled with each technique.
     ///
     /// # Errors
     /// A name that is taken or invalid.

@@ -4,7 +4,7 @@
 use crate::active_view::ActiveRunView;
 use anyhow::{Context, Result, bail};
 use catalog::RUNS;
-use catalog::active::{RunLife, active_runs, runs};
+use catalog::active::{RunLife, active_runs, runs_with_life};
 use catalog::run_id::RunId;
 use planner::config::UsageError;
 use planner::host::locks;
@@ -36,20 +36,22 @@ use system::process;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_micros(200);
 
-/// How long the engine may take with a command, from when it was sent.
+/// Time limits for the engine to see an operator's command and to complete it, from the time when
+/// the command was sent.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandTimeouts {
-    /// Until it has seen the command.
+    /// Maximum time until the engine has seen the command.
     pub seen: Duration,
-    /// Until the command is done. One that is over earlier still leaves the time to be seen.
+    /// Maximum time until the command is completed. One that is over earlier still leaves the time
+    /// to be seen.
     pub done: Duration,
 }
 
 impl CommandTimeouts {
-    /// The time until an engine that runs has seen a command, also on a busy machine.
+    /// Maximum time until a running engine has seen a command, also on a busy machine.
     pub const SEEN: Duration = Duration::from_secs(10);
 
-    /// Creates the timeouts of a command that is to be done within a time.
+    /// Creates the timeouts of a command with this maximum time until it is completed.
     pub const fn with_done(done: Duration) -> Self {
         Self { seen: Self::SEEN, done }
     }
@@ -99,21 +101,22 @@ impl ActiveRunHandle {
         Ok(())
     }
 
-    /// Returns the operators' commands given so far, and the engine's answers.
+    /// Returns the operators' commands to the run so far, and the engine's answers.
     pub fn commands(&self) -> Result<(Vec<CommandEntry>, CommandAnswers)> {
         let channel = self.view(COMMANDS_SEGMENT, commands::COMMANDS_KIND)?;
         let answers = self.view(ANSWERS_SEGMENT, commands::ANSWERS_KIND)?;
         Ok((commands::entries(&channel).collect(), CommandAnswers::new(&answers)))
     }
 
-    /// Sends an operator command and waits until it is done or the timeout expires. Returns the
-    /// entry and the answer.
-    pub fn give(&self, command: Command, timeout: Duration) -> Result<(CommandEntry, CommandAnswer)> {
-        self.give_with(command, "", CommandTimeouts { seen: timeout, done: timeout })
+    /// Sends an operator command to the run, and waits until the engine has completed it or the
+    /// timeout expires. Returns the entry and the answer.
+    pub fn send(&self, command: Command, timeout: Duration) -> Result<(CommandEntry, CommandAnswer)> {
+        self.send_with_text(command, "", CommandTimeouts { seen: timeout, done: timeout })
     }
 
-    /// Sends a command as [`ActiveRunHandle::give`] does, with a text.
-    pub fn give_with(
+    /// Sends an operator command with a text, such as a strategy's kind, and waits as
+    /// [`ActiveRunHandle::send`] does.
+    pub fn send_with_text(
         &self,
         command: Command,
         text: &str,
@@ -177,7 +180,7 @@ impl ActiveRunHandle {
         }
     }
 
-    /// Wakes the launcher of the run, which otherwise looks for news every half a second.
+    /// Wakes the launcher of the run, which otherwise looks for commands every half a second.
     pub fn wake_launcher(&self) {
         // One that has ended, or belongs to somebody else, need not be woken.
         if let Ok(launcher) = process::pidfd_open(self.plan.launcher_pid) {
@@ -190,7 +193,7 @@ impl ActiveRunHandle {
         self.control.incarnation(strategy)
     }
 
-    /// Returns `true` if the run is over, or ends because its launcher was killed.
+    /// Returns `true` if the run is over, or is ending because its launcher was killed.
     pub fn is_over(&self) -> bool {
         let is_launched = || process::is_running(self.plan.launcher_pid, self.plan.launcher_start);
         self.control.state() == RunState::Stop || !is_launched()
@@ -228,7 +231,7 @@ impl ActiveRunHandle {
             && self.plan.process_of(Role::Strategy(strategy)).is_some_and(|process| !runs(process))
     }
 
-    /// Converts a difference of two ticks of the run's clock to nanoseconds.
+    /// Converts the time between two ticks of the run's clock to nanoseconds.
     pub fn ns(&self, from: u64, to: u64) -> u64 {
         (to.saturating_sub(from) as f64 * self.plan.ns_per_tick) as u64
     }
@@ -260,7 +263,7 @@ pub fn find_run(name: &str) -> Result<String> {
         (None, []) if name != "latest" && is_saved(name) => {
             format!("run {name} is over: launcher report {name} shows what it was")
         }
-        (None, []) if names(runs(RunLife::Dead))?.iter().any(|run| run.starts_with(name)) => {
+        (None, []) if names(runs_with_life(RunLife::Dead))?.iter().any(|run| run.starts_with(name)) => {
             format!("run {name} is over: its launcher has ended")
         }
         (None, []) if living.is_empty() => {
@@ -276,7 +279,7 @@ pub fn find_run(name: &str) -> Result<String> {
 
 /// Returns `true` if the results in `runs` have a run whose id begins with the name.
 fn is_saved(name: &str) -> bool {
-    catalog::named_in(Path::new(RUNS), Path::new(name)).is_ok_and(|found| found.is_some())
+    catalog::find_named(Path::new(RUNS), Path::new(name)).is_ok_and(|found| found.is_some())
 }
 
 fn lock_channel(file: &File) -> Result<()> {

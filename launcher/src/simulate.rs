@@ -1,4 +1,4 @@
-//! The command `launcher simulate`: draws seeds, runs them, reports failures.
+//! The command `launcher simulate`: draws seeds, simulates a run for each, and reports failures.
 
 use crate::runtime::progress::Progress;
 use anyhow::Result;
@@ -11,7 +11,7 @@ use record::numbers::{count, counted};
 use record::screen::{print_warning, program};
 use record::units::Count;
 use simulation::broken::Defect;
-use simulation::scenario::{is_simulated, technique_of};
+use simulation::scenario::{draw_technique, is_simulated};
 use simulation::{
     SimulationOptions, SimulationReport, SimulationTotals, Trial, simulate_all, trial, unplanned,
 };
@@ -183,7 +183,7 @@ fn print_failure(trial: &Trial, flags: &SimulateFlags) {
 
 /// Replays one run and describes it.
 fn replay(seed: u64, techniques: &[Technique], flags: &SimulateFlags) -> Result<ExitCode> {
-    let technique = technique_of(seed, techniques);
+    let technique = draw_technique(seed, techniques);
     let options = flags.options();
     let scenario = options.scenario(seed, technique).map_err(|error| unplanned(seed, technique, &error))?;
     let trial = trial(seed, technique, &options).map_err(|error| unplanned(seed, technique, &error))?;

@@ -1,8 +1,10 @@
-//! The engine's view of the control segment: which incarnations it has seen.
+//! The engine's reader of the control segment: which incarnations of strategies and gateways have
+//! died or started.
 
 use protocol::control::Control;
 
-/// Reads from the control segment which strategies and gateways are dead or restarted.
+/// A reader of the control segment, which finds strategies and gateways that died or were
+/// restarted.
 pub struct Supervision {
     pub(crate) control: Control,
     pub(crate) seen: u64,
@@ -11,7 +13,7 @@ pub struct Supervision {
 }
 
 impl Supervision {
-    /// Creates the reader of incarnations in a control segment.
+    /// Creates the reader of a control segment.
     pub fn new(control: Control) -> Self {
         // Not the current generation: existing fences must be seen.
         Self { control, seen: 0, next_inspection: 0, is_damaged: false }

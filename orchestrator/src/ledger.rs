@@ -16,18 +16,18 @@ use serde::{Deserialize, Serialize};
 /// log. Zero without a predecessor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputWatermarks {
-    /// Number of return stamps in the log.
+    /// Number of orchestrator return stamps in the log.
     pub returns_stamped: u64,
     /// Number of other orchestrator records in the log, except those that seal it.
     pub others_logged: u64,
-    /// Number of messages in each gateway's session, from the first on.
+    /// Number of messages sent in each gateway's session, from the first on.
     pub sent: PerGateway<u64>,
     /// Number of reports in each strategy's return ring since its last reset.
     pub returned: PerStrategy<u64>,
 }
 
 impl OutputWatermarks {
-    /// Counts log records of a stamp point as written.
+    /// Counts log records of a stamp point as written by the crashed engine.
     pub fn count_records(&mut self, point: Point, records: u64) {
         use Point::{KillDone, KillSeen, OrchDispatch, OrchRecvCompletion, OrchRecvSubmit, Rejected};
         match point {
@@ -51,11 +51,11 @@ fn count_at<I: TypedIndex>(counts: &IndexedVec<I, u64>, index: I) -> u64 {
 /// The state of a gateway that the engine's recovery found in its journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecoveredGateway {
-    /// Number of orders among the messages in its session.
+    /// Number of orders among the messages in the gateway's session.
     pub orders: u64,
     /// Checksum of the messages in the gateway's session.
     pub sent: Checksum,
-    /// The next message for the session, which the gateway may have taken already.
+    /// The next message for the session, which the gateway may already have taken from its inbox.
     pub next_message: Option<Message>,
     /// Number of reports taken from the gateway.
     pub reports: u64,
@@ -63,17 +63,17 @@ pub struct RecoveredGateway {
     pub reported: Checksum,
 }
 
-/// The results of an engine's recovery besides the engine: taken messages, gateways, missing
-/// records.
+/// The results of an engine's recovery besides the engine itself: taken messages, gateways, missing
+/// log records.
 #[derive(Debug, Default)]
 pub struct Recovered {
     /// Number of messages taken from each strategy's memory since its last reset.
     pub taken: PerStrategy<u64>,
     /// Strategies that are retired and not restarted.
     pub retired: Vec<StrategyIndex>,
-    /// The gateways by index.
+    /// The recovered state of each gateway, by index.
     pub gateways: PerGateway<RecoveredGateway>,
-    /// Records that a crashed predecessor had no time to log.
+    /// Log records that a crashed predecessor had no time to write.
     pub unlogged: Vec<Record>,
 }
 
@@ -110,6 +110,7 @@ pub(crate) struct OutputLedger {
 }
 
 impl OutputLedger {
+    /// Creates an empty ledger for this number of strategies and gateways.
     pub fn new(strategies: usize, gateways: usize) -> Self {
         Self {
             strategies: PerStrategy::filled(StrategyOutput::default(), strategies),
@@ -118,6 +119,8 @@ impl OutputLedger {
         }
     }
 
+    /// Returns `true` if the ledger is for this number of strategies and gateways, and its outboxes
+    /// are consistent.
     pub fn has_shape(&self, strategies: usize, gateways: usize) -> bool {
         self.strategies.len() == strategies
             && self.gateways.len() == gateways
@@ -126,6 +129,7 @@ impl OutputLedger {
             && self.log.iter().all(Outbox::is_sound)
     }
 
+    /// Adds a message for a gateway to the outputs.
     pub fn push_to_gateway(&mut self, gateway: GatewayIndex, message: Message) {
         self.gateways[gateway].dispatched.push(message);
         self.confirm_known(gateway);
@@ -137,8 +141,8 @@ impl OutputLedger {
         }
     }
 
-    /// Removes a message for a gateway from the outputs, because it was recalled. Returns `None` if
-    /// no such message was produced.
+    /// Removes a recalled message for a gateway from the outputs. Returns `None` if no such message
+    /// was produced.
     pub fn recall(&mut self, gateway: GatewayIndex, message: &Message) -> Option<()> {
         let GatewayOutput { dispatched, recovered } = &mut self.gateways[gateway];
         if !dispatched.retract(message)? {
@@ -149,6 +153,7 @@ impl OutputLedger {
         Some(())
     }
 
+    /// Adds a report for a strategy to the outputs.
     pub fn push_to_strategy(&mut self, strategy: StrategyIndex, message: Message) {
         let returned = &mut self.strategies[strategy].returned;
         returned.push(message);
@@ -157,6 +162,7 @@ impl OutputLedger {
         }
     }
 
+    /// Adds a record of the orchestrator's log to the outputs.
     pub fn push_record(&mut self, record: Record) {
         let kind = usize::from(record.point != Point::OrchReturn);
         self.log[kind].push(record.words());
@@ -165,6 +171,7 @@ impl OutputLedger {
         }
     }
 
+    /// Drops the outputs that are known to be sent, up to the counts of `watermarks`.
     pub fn confirm(&mut self, watermarks: &OutputWatermarks) {
         for (strategy, output) in self.strategies.enumerate_mut() {
             output.returned.confirm(count_at(&watermarks.returned, strategy));
@@ -178,6 +185,7 @@ impl OutputLedger {
             .for_each(|(log, confirmed_count)| log.confirm(confirmed_count));
     }
 
+    /// Returns `true` if the ledger keeps outputs that may not have been sent.
     pub fn has_unconfirmed(&self) -> bool {
         self.log.iter().any(|log| !log.unconfirmed().is_empty())
             || self.strategies.iter().any(|output| !output.returned.unconfirmed().is_empty())
@@ -196,6 +204,8 @@ impl OutputLedger {
         records.map(timed).collect()
     }
 
+    /// Checks that the ledger's outputs agree with what was found in rings and log, and with the
+    /// sessions.
     pub fn check(
         &self,
         watermarks: &OutputWatermarks,

@@ -53,13 +53,14 @@ impl Outputs {
         Self { gateways: gateways.into(), strategies: strategies.into(), work, ..Self::default() }
     }
 
-    /// Adds the command channel through which operators' commands are answered.
+    /// Adds the command channel in which the engine answers operators' commands.
     #[must_use]
     pub fn with_commands(self, commands: CommandChannel) -> Self {
         Self { commands: Some(commands), ..self }
     }
 
-    /// Adds the segments with the positions that successors inherit: one per strategy, or none.
+    /// Adds the shared-memory segments with the positions that restarted strategies inherit: one
+    /// per strategy, or none.
     #[must_use]
     pub fn with_inherited_positions(self, segments: Vec<AtomicWords>) -> Self {
         Self { inherited_positions: segments.into(), ..self }

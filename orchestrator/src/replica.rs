@@ -35,7 +35,8 @@ pub struct Replica {
     commands: CommandChannel,
 }
 
-/// The content of an engine's snapshot: state machine and unconfirmed outputs.
+/// The content of an engine's snapshot: the state machine and the outputs that may not have been
+/// sent.
 #[derive(Serialize, Deserialize)]
 pub struct EngineSnapshot {
     pub(crate) ledger: OutputLedger,
@@ -113,7 +114,7 @@ impl Replica {
         Self { core, ledger, stamps, answers, commands }
     }
 
-    /// Drops outputs that are known to be sent, up to the given counts.
+    /// Drops outputs that are known to be sent, up to the counts of `watermarks`.
     pub fn confirm(&mut self, watermarks: &OutputWatermarks) {
         self.ledger.confirm(watermarks);
     }
@@ -249,7 +250,7 @@ impl State for Replica {
     }
 }
 
-/// A recovered engine that is not attached to its queues of orders and reports yet.
+/// A recovered engine that is not yet attached to its submit and completion hand-offs.
 ///
 /// Journaled messages in the hand-offs are skipped, the others are taken. The messages of an inbox,
 /// which connects threads of one process, are skipped, and what a session lacks is sent again.
@@ -260,8 +261,8 @@ pub struct Successor {
 }
 
 impl Successor {
-    /// Attaches the recovered engine to its queues of orders and reports, in place of the crashed
-    /// one. Fails if more was taken from a hand-off than the journal has.
+    /// Attaches the recovered engine to its submit and completion hand-offs, in place of the
+    /// crashed one. Fails if more was taken from a hand-off than the journal has.
     pub fn attach<R: Consumer>(
         self,
         mut submit: R,
@@ -284,12 +285,12 @@ impl Successor {
         Ok(Orchestrator { sender_is_authenticated: false, ..engine })
     }
 
-    /// Returns a handle to the durable end of the journal.
+    /// Returns a handle to the durable end of the engine's journal.
     pub fn watermark(&self) -> Watermark {
         self.journal.watermark()
     }
 
-    /// Returns the number of running strategies' orders, replaces and cancels that are not settled.
+    /// Returns the number of open orders, replaces and cancels of running strategies.
     pub fn open_orders(&self) -> u64 {
         self.core.positions.requests()
     }

@@ -1,5 +1,5 @@
-//! The engine's shell: the core with the hand-offs, outputs and journal around it, and the one way
-//! of an input into the core.
+//! The engine's shell: the state machine with the hand-offs, outputs and journal around it, and the
+//! only way by which an input reaches the state machine.
 //!
 //! What polls, inspects or recalls lies above: it makes inputs, and hands each to
 //! `record_and_apply`.
@@ -30,8 +30,9 @@ pub struct Orchestrator<R, J = ()> {
 }
 
 impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
-    /// Creates an engine that records its inputs in `journal`; `()` records nothing. Unless it is
-    /// [`supervised`](Orchestrator::supervised) no strategy is ever retired or restarted.
+    /// Creates an engine that records its inputs in `journal`; the journal `()` records nothing.
+    /// Unless it is [`supervised`](Orchestrator::supervised) no strategy is ever retired or
+    /// restarted.
     pub fn new(submit: R, completion: R, core: Core, outputs: Outputs, journal: J) -> Self {
         assert!(
             core.sessions.len() == outputs.strategies.len() && core.gateways.len() == outputs.gateways.len(),

@@ -35,8 +35,8 @@ const MAX_HELD: u64 = 1 << 18;
 pub struct OrderCounts {
     /// Number of orders of each strategy, by its index.
     pub per_strategy: Vec<u64>,
-    /// Orders of each strategy for each venue: a strategy's venues in sequence, strategy after
-    /// strategy.
+    /// Number of orders of each strategy for each venue: a strategy's venues in sequence, strategy
+    /// after strategy.
     pub per_strategy_and_venue: Vec<u64>,
     /// Number of venues.
     pub venues: u16,
@@ -47,7 +47,7 @@ pub struct OrderCounts {
 }
 
 impl OrderCounts {
-    /// Counts the orders of a schedule; `opening_orders` is 0.
+    /// Counts the orders of a schedule by strategy and venue; `opening_orders` is 0.
     pub fn from_schedule(schedule: &Schedule) -> OrderCounts {
         OrderCounts {
             per_strategy: schedule.orders_per_strategy(),
@@ -82,7 +82,7 @@ impl OrderCounts {
     }
 }
 
-/// The id of a run, and the process id of its launcher.
+/// The identity of a run: its id, and the process id and start time of its launcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunIdentity {
     /// The run's id, `[0-9a-z-]`, at most 64 characters.

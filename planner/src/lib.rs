@@ -46,14 +46,14 @@ pub fn count_whole_cores(machine: &Machine) -> usize {
     cores::count_physical(&machine.cores_allowed, machine)
 }
 
-/// Plans for tests, from words.
+/// Helpers that make plans for tests from settings in one text.
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures {
     use super::*;
     use crate::config::{Settings, UsageError};
     use protocol::plan::Plan;
 
-    /// Settings from `key=value` words; a value with blanks is in single quotes.
+    /// Parses settings from a text of `key=value` words; a value with blanks is in single quotes.
     pub fn settings(settings_text: &str) -> Settings {
         let mut settings = Settings::default();
         let mut rest = settings_text.trim();
@@ -68,7 +68,8 @@ pub mod fixtures {
         settings
     }
 
-    /// Returns the plan that these settings give on a machine, and its warnings.
+    /// Returns the resolved settings and the plan that a settings text gives on a machine, and the
+    /// plan's warnings.
     pub fn planned(
         settings_text: &str,
         machine: &Machine,
@@ -79,13 +80,13 @@ pub mod fixtures {
         Ok((resolved, plan, warnings))
     }
 
-    /// Returns the text of a plan.
+    /// Returns the printed text of the plan that a settings text gives on a machine.
     pub fn shown(settings_text: &str, machine: &Machine) -> String {
         let (resolved, plan, warnings) = planned(settings_text, machine).unwrap();
         show(&plan, &resolved, machine, &warnings)
     }
 
-    /// Checks that settings are refused with these words.
+    /// Asserts that a settings text is refused on a machine with an error that contains `expected`.
     #[track_caller]
     pub fn refuses(settings_text: &str, expected: &str, machine: &Machine) {
         let message = planned(settings_text, machine).unwrap_err().to_string();

@@ -1,5 +1,5 @@
-//! Checks `--huge-pages`, `--lock-memory` and `--working-set` on this machine: refused before the
-//! run starts where the machine does not have them.
+//! Checks `--huge-pages`, `--lock-memory` and `--working-set` against this machine, before the run
+//! starts.
 
 use crate::config::UsageError;
 use crate::host::{Machine, MemoryFacts};
@@ -13,8 +13,8 @@ use system::keys::arena::ARENA_BYTES;
 /// Memory of a role's process beyond segments and working sets, in bytes: text, stacks, heap.
 const OTHER_BYTES: u64 = 64 << 20;
 
-/// Checks the plan's settings of memory. `limit`: raises the limit of locked memory, and returns
-/// it.
+/// Checks that this machine supports the plan's memory settings: huge pages, locked memory and
+/// working set. `limit`: raises the limit of locked memory, and returns it.
 pub fn check(
     plan: &Plan,
     machine: &Machine,

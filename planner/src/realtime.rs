@@ -8,23 +8,24 @@ use protocol::plan::{Isolation, Plan};
 use std::io;
 use system::priority::{allow_fifo, try_fifo};
 
-/// The system calls that request real-time priority, which tests replace.
+/// The system calls that request real-time priority, as functions that tests replace.
 #[derive(Clone, Copy)]
 pub struct Kernel {
-    /// Checks that a thread of this process may have that priority.
+    /// Checks that a thread of this process may have a `SCHED_FIFO` priority.
     pub may: fn(u8) -> io::Result<()>,
-    /// Keeps the permission for processes that drop their capabilities.
+    /// Keeps the permission for a `SCHED_FIFO` priority in processes that drop their capabilities.
     pub allow: fn(u8) -> io::Result<()>,
 }
 
 impl Kernel {
-    /// The system calls of this machine.
+    /// The real system calls of this machine.
     pub const REAL: Self = Self { may: try_fifo, allow: allow_fifo };
     /// System calls that only check whether real-time priority is available, and change nothing.
     pub const ASK: Self = Self { may: try_fifo, allow: |_| Ok(()) };
 }
 
-/// Returns the reasons against quoting latencies with real-time priority, if the plan has one.
+/// Checks that the plan's real-time priority is available, and returns the reasons against quoting
+/// latencies with it.
 pub fn check(
     plan: &Plan,
     machine: &Machine,
@@ -54,7 +55,7 @@ pub fn check(
     }
     let is_left = machine.cores_allowed.iter().any(|core| !kept.contains(core));
     let lift = "`sysctl kernel.sched_rt_runtime_us=-1`";
-    match (found.taken(), is_left) {
+    match (found.describe_withheld(), is_left) {
         (None, true) => Ok(Vec::new()),
         (None, false) => Err(UsageError(format!(
             "--priority {priority} on every core, and the kernel takes none back: the launcher would never run again.\n\

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// The source of a run's orders: drawn from an arrival process, or a recorded file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// Drawn at random before the run.
+    /// Orders that are drawn at random before the run.
     Drawn {
         /// Arrival process of the orders.
         arrivals: Arrivals,
@@ -20,7 +20,7 @@ pub enum Input {
         /// [`Arrivals::Stress`].
         window_ns: u64,
     },
-    /// A recorded flow, which has its own number of orders and times.
+    /// Orders of a recorded flow, which has its own number of orders and times.
     Recorded {
         /// Path of the recorded file.
         path: PathBuf,
@@ -59,20 +59,20 @@ impl Input {
 /// and only there; the rest is in the settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolved {
-    /// The settings in effect: resolving them again on the same machine gives the same.
+    /// The settings in effect: resolving these settings again on the same machine changes nothing.
     pub settings: Settings,
-    /// The plan, without what follows from the machine and the schedule: [`super::layout()`] adds
-    /// it.
+    /// The plan without the parts that depend on the machine and the schedule: [`super::layout()`]
+    /// adds those.
     pub plan: Plan,
     /// Source of the run's orders.
     pub input: Input,
-    /// Usable cores: allowed ones, ascending. Empty only if the machine shows none.
+    /// CPU cores that the run may use, ascending. Empty only if the machine shows none.
     pub cores: Vec<u32>,
 }
 
 impl Resolved {
-    /// Creates the plan of a run from validated settings. Unset values take the defaults of the
-    /// table.
+    /// Creates the resolved settings and the plan of a run from validated settings. Unset values
+    /// take the defaults of the table.
     pub fn new(settings: Settings, cores: Vec<u32>) -> Self {
         let count = |Count(count): Count| count as u32;
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
@@ -116,7 +116,7 @@ impl Resolved {
         Self { input: Input::from_settings(&settings), settings, plan, cores }
     }
 
-    /// Sets the duration of a recorded flow, once its file is read.
+    /// Sets the duration of a recorded flow in nanoseconds, once its file is read.
     #[must_use]
     pub fn spanning(&self, window_ns: u64) -> Self {
         let mut all = self.clone();
@@ -126,8 +126,7 @@ impl Resolved {
         all
     }
 
-    /// Returns `true` if all strategies send at the times of their schedule; user-defined ones may
-    /// not.
+    /// Returns `true` if all strategies are built-in ones that send at the times of their schedule.
     pub fn is_on_schedule(&self) -> bool {
         let kinds = &self.plan.trading().strategy_kinds;
         kinds.iter().all(|kind| Trading::ON_SCHEDULE.contains(&kind.as_str()))

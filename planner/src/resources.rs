@@ -1,4 +1,4 @@
-//! Limits and users of strategies: from the settings into the plan.
+//! Converts the limits and the users of strategies from settings into the plan.
 
 use crate::config::{ByStrategy, Settings, StrategySetting, UsageError};
 use protocol::index::StrategyIndex;
@@ -33,7 +33,7 @@ pub(super) fn of_strategies(settings: &Settings) -> Vec<StrategyResources> {
 }
 
 fn value<S: StrategySetting>(setting: &Option<ByStrategy<S>>, strategy: StrategyIndex) -> Option<&S::Value> {
-    setting.as_ref()?.of(strategy)
+    setting.as_ref()?.value_of(strategy)
 }
 
 /// Returns an error for limits of strategies that cannot have any.

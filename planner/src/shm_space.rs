@@ -69,7 +69,7 @@ fn smaller_rings(plan: &Plan, free: u64) -> Option<u32> {
 /// Spare descriptors of the launcher and each role: terminal, files being written, pipes.
 const SPARE_DESCRIPTORS: u64 = 64;
 
-/// Returns the maximum number of file descriptors that one process of the run has open. That is the
+/// Returns the maximum number of file descriptors that one process of the run opens. That is the
 /// launcher, which watches every process and, where memory is passed as descriptors, holds each
 /// segment twice; or the engine, which has a connection to each strategy and gateway with kernel
 /// techniques.

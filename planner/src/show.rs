@@ -69,7 +69,7 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
     [facts, threads, notes].iter().map(trimmed).collect::<Vec<_>>().join("\n")
 }
 
-/// Formats the plan in a few lines: what runs, its load, and the warnings.
+/// Formats the plan in a few lines: the processes, their load, and the warnings.
 pub fn show_brief(plan: &Plan, resolved: &Resolved, warnings: &[String]) -> String {
     let level = format!("isolation {}", plan.isolation);
     let [strategies, venues] = [(plan.trading().strategies, "strategy"), (plan.trading().venues, "venue")]

@@ -15,7 +15,7 @@ use system::clock::{self, Clock};
 /// The clock of the measured loops: the CPU's time stamp counter.
 #[cfg(not(debug_assertions))]
 pub type MeasuredClock = Tsc;
-/// The clock of the loops in debug builds, where no loop is measured.
+/// The clock of the measured loops in debug builds, which measure nothing: any clock.
 #[cfg(debug_assertions)]
 pub type MeasuredClock = clock::AnyClock;
 
@@ -56,12 +56,12 @@ impl LoopClock for clock::AnyClock {
     }
 }
 
-/// An agent behind one dynamic call per duty cycle, compiled once for each clock.
+/// An agent whose duty cycle is one dynamic call, compiled once for each clock.
 pub trait AnyAgent<K: Clock>: Agent<K> + Send {}
 
 impl<K: Clock, A: Agent<K> + Send> AnyAgent<K> for A {}
 
-/// An agent of a role, with a loop that is monomorphized for it.
+/// An agent of a role, together with a loop that is compiled for its type.
 pub trait RoleAgent<K: Clock>: AnyAgent<K> {
     /// Runs the agent on the calling thread until the run ends.
     fn run(self: Box<Self>, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()>;

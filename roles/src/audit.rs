@@ -10,7 +10,7 @@ use shm::attached::Attached;
 use system::clock::Timebase;
 use venue::Audit;
 
-/// Replays the journal of a venue's exchange and returns what it did, to be compared with the run.
+/// Replays the journal of a venue's exchange, and returns its contents for comparison with the run.
 /// `attached` is the memory of the exchange's process.
 pub fn audit(
     plan: &Plan,
@@ -24,9 +24,9 @@ pub fn audit(
     Audit::from_journal(&folder, setup, time).with_context(|| format!("the journal of venue {venue}"))
 }
 
-/// Returns the number of reports that the engine returned to each strategy, from its journal. They
-/// count since the strategy's memory was last reset.
-pub fn returned(plan: &Plan) -> Result<PerStrategy<u64>> {
+/// Counts the reports that the engine returned to each strategy, by replaying its journal. Reports
+/// count from the last reset of the strategy's memory on.
+pub fn count_returned(plan: &Plan) -> Result<PerStrategy<u64>> {
     let replica = orchestrator::Replica::new(build::new_core(plan)?, plan.stamps);
     let follower = JournalFollower::open(&engine::journal_folder(plan), replica);
     let mut follower = follower.context("the engine's journal")?;
@@ -34,7 +34,7 @@ pub fn returned(plan: &Plan) -> Result<PerStrategy<u64>> {
     Ok(follower.state.returned())
 }
 
-/// Returns the number of messages published into each of the rings that a process writes.
-pub fn published(rings: impl Iterator<Item = String>, attached: &mut Attached<'_>) -> Result<Vec<u64>> {
+/// Counts the messages published into each of the named rings, which a process writes.
+pub fn count_published(rings: impl Iterator<Item = String>, attached: &mut Attached<'_>) -> Result<Vec<u64>> {
     Ok(standby::PublishedCounts::new(rings, attached)?.published())
 }

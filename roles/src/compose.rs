@@ -26,8 +26,7 @@ use shm::idle;
 use shm::memory::AtomicWords;
 use system::clock;
 
-/// The agent of a thread, whose injected faults lack the memory that they damage: see
-/// [`arm`](Self::arm).
+/// An agent whose injected faults still lack the memory that they damage: see [`arm`](Self::arm).
 pub struct UnarmedAgent<A> {
     agent: A,
     when_attached: Vec<WhenAttached>,
@@ -45,7 +44,7 @@ impl<A> UnarmedAgent<A> {
 /// A function that runs a thread's agent until the run ends. Fails if the thread cannot start.
 pub(super) type Loop = Box<dyn FnOnce(Runner<'_>, idle::IdleStrategy) -> Result<()> + Send>;
 
-/// An agent whose duty cycles its caller runs, instead of a thread.
+/// An agent whose duty cycles are run one by one by its caller, instead of by a thread's loop.
 pub type SteppedAgent = Box<dyn Agent<clock::AnyClock>>;
 
 /// Builds the loop of a thread from its roles; `act` executes injected faults.
@@ -72,7 +71,7 @@ pub(super) fn compose(
     })
 }
 
-/// Builds the agent of a thread for a caller that runs its duty cycles.
+/// Builds the agent of a thread for a caller that runs its duty cycles one by one.
 pub fn compose_stepped(
     plan: &Plan,
     thread: &ThreadPlan,
@@ -119,8 +118,8 @@ fn compose_on<K: LoopClock>(
     })
 }
 
-/// Builds the agent of a thread on the given ends of a technique that is not registered. With the
-/// built-in player and venue.
+/// Builds the agent of a thread on the ends of an unregistered technique, for a caller that runs
+/// its duty cycles one by one. With the built-in player and venue.
 pub fn compose_stepped_on(
     ends: BoxedEnds,
     plan: &Plan,

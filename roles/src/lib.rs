@@ -29,7 +29,7 @@ mod standby;
 mod technique_ends;
 mod threads;
 
-pub use audit::{audit, published, returned};
+pub use audit::{audit, count_published, count_returned};
 pub use build::strategy;
 pub use compose::{SteppedAgent, UnarmedAgent, compose_stepped, compose_stepped_on};
 pub use engine::recover;

@@ -1,5 +1,5 @@
-//! The ends of benchmarks: attaches them by the plan, and runs each measured loop on its thread
-//! between the barrier and its end.
+//! Runs the ends of benchmarks: attaches each end as planned, and runs its measured loop on its
+//! thread from the barrier to the loop's end.
 
 use super::board::histograms::BoardHistograms;
 use super::board::{BoardAgent, BoardEnd};

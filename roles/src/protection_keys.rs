@@ -1,5 +1,5 @@
-//! The protection keys of a process's strategies of level `keys`: allocates them, gives them to
-//! heaps and segments, and says what each thread may write.
+//! The protection keys of a process's strategies of level `keys`: allocates the keys, assigns them
+//! to heaps and segments, and limits the memory that each thread may write.
 
 use anyhow::{Context, Result, bail};
 use protocol::keys::PlannedKey;
@@ -16,8 +16,8 @@ pub(super) struct ProtectionKeys {
 }
 
 impl ProtectionKeys {
-    /// Allocates the keys of a process's strategies, and opens all rights to the calling thread and
-    /// to those that it starts later; `None` if no strategy of the process has a key.
+    /// Allocates the protection keys of a process's strategies, and gives the calling thread, and
+    /// those that it starts later, all rights; `None` if no strategy of the process has a key.
     pub fn allocate(plan: &Plan, process: &ProcessPlan) -> Result<Option<Self>> {
         if !plan.roles_of(process).any(|role| has_key(plan, role)) {
             return Ok(None);
@@ -47,8 +47,8 @@ impl ProtectionKeys {
         }
     }
 
-    /// Makes the heap of a thread's next incarnation, and returns what it may write; `None` for a
-    /// thread without a key.
+    /// Creates the heap of a thread's next incarnation, and returns the memory that the thread may
+    /// write; `None` for a thread without a key.
     pub fn rights_of(&self, plan: &Plan, thread: &ThreadPlan) -> Result<Option<WriteRights>> {
         let [Role::Strategy(strategy)] = thread.roles[..] else { return Ok(None) };
         let Some(own) = plan.key_of(strategy).and_then(|key| self.key(key)) else { return Ok(None) };
@@ -58,8 +58,8 @@ impl ProtectionKeys {
         Ok(Some(WriteRights { own, shared: self.shared, heap, name: thread.name.clone() }))
     }
 
-    /// Gives each segment that this process has mapped for writing the key of the plan. Mapping
-    /// drops a key, so this follows the last one.
+    /// Assigns the planned protection key to each segment that this process has mapped for writing.
+    /// Mapping drops a key, so this follows the last one.
     pub fn protect(&self, plan: &Plan, attached: &Attached<'_>) -> Result<()> {
         let mut owners = Vec::new();
         for segment in topology::segments(plan) {

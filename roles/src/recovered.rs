@@ -20,7 +20,7 @@ use venue::{ExchangeAgent, ExchangeReplica};
 /// Each role takes its part when it is built.
 #[derive(Default)]
 pub struct RecoveredRoles {
-    /// The engine, if it has a journal.
+    /// The recovered engine, if it has a journal.
     pub engine: Option<RecoveredEngine>,
     /// The positions at which gateways resume the sessions of crashed ones, by gateway.
     pub gateways: BTreeMap<GatewayIndex, GatewayResumePoint>,
@@ -31,23 +31,23 @@ pub struct RecoveredRoles {
 /// A recovered engine, before it is attached to its queues of orders and reports.
 pub struct RecoveredEngine {
     pub(super) successor: Successor,
-    /// What its recovery found besides the engine.
+    /// The results of the engine's recovery besides the engine itself.
     pub found: Recovered,
     /// Time of the recovery, in ticks.
     pub(super) now: u64,
 }
 
-/// The state that a hot standby hands over to the roles of its process.
+/// The state that a hot standby passes to the roles of its process when it is promoted.
 pub enum StandbyState {
-    /// The state of an engine's standby.
+    /// State that an engine's standby has followed.
     Engine(Box<FollowedJournal<Replica>>),
-    /// The state of an exchange's standby.
+    /// State that an exchange's standby has followed.
     Exchange(Box<FollowedJournal<ExchangeReplica>>),
 }
 
 /// A journal as far as a standby has followed it.
 pub struct FollowedJournal<S> {
-    /// The replica, and the reader of the next records; `None`: it followed nothing.
+    /// The replica and the reader of the next records; `None`: nothing was followed.
     pub replica: Option<(S, Reader)>,
     /// The totals of the stamp log.
     pub(super) totals: LogTotals,

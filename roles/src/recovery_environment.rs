@@ -1,4 +1,4 @@
-//! How recovery in a simulation differs from recovery in real processes: clock, disk, outputs.
+//! The differences between recovery in a simulation and in real processes: clock, disk, outputs.
 
 use journal::{Options, Watermark};
 use orchestrator::OutputWatermarks;
@@ -6,10 +6,10 @@ use protocol::plan::Plan;
 use std::path::Path;
 use system::clock::Clock;
 
-/// The environment in which a process recovers: its clock, its disk, and the outputs that its
-/// predecessors are found to have sent. The methods do what real processes need.
+/// The environment in which a process recovers: its clock, its disk, and the outputs that crashed
+/// predecessors have sent. The methods do what real processes need.
 pub trait RecoveryEnvironment {
-    /// Returns the time in ticks.
+    /// Returns the current time in ticks.
     fn now(&self, plan: &Plan) -> u64 {
         plan.clock.now()
     }
@@ -37,7 +37,7 @@ pub trait RecoveryEnvironment {
     }
 }
 
-/// The environment of real processes.
+/// The recovery environment of real processes.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemRecovery;
 

@@ -29,7 +29,7 @@ pub trait Links: 'static {
     /// Registers the techniques of the list under their names.
     fn register() -> Result<(), RegisterError>;
 
-    /// Calls the visitor with the type of each technique of the list.
+    /// Calls the visitor with the type of each technique of the list, without the built-in ones.
     fn each_own(visitor: &mut impl TechniqueVisitor);
 
     /// Calls the visitor with the type of each built-in technique and each technique of the list.
@@ -75,10 +75,10 @@ pub(super) type BuildThread<K> = Box<
 pub(super) struct Entry<M, A> {
     name: &'static str,
     technique: Technique,
-    /// The measured loops, on the ends that [`measured`] names.
+    /// The measured loops, compiled for the technique ends that [`measured`] selects.
     pub measured: M,
-    /// Agents for any clock and for single steps, on boxed ends, so that all techniques share one
-    /// agent.
+    /// Agents for any clock and for single steps, on boxed ends, so that all techniques share their
+    /// code.
     pub any: A,
 }
 
@@ -314,7 +314,7 @@ impl Registry {
         T::each(&mut OnEach(FillVenue { name, make, registry: self }));
     }
 
-    /// Makes this the program's registry, if it has none yet.
+    /// Makes this registry the program's, if the program has none yet.
     pub fn install(self) {
         let _ = REGISTRY.set(self);
     }

@@ -28,14 +28,15 @@ pub struct Runner<'a> {
     pub control: &'a Control,
     /// The sandbox of the thread's process; `None`: not confined.
     pub sandbox: Option<&'a Confinement>,
-    /// What the thread may write, if it has a protection key, and who is told that it erred.
+    /// Memory that the thread may write, if it has a protection key, and the function that reports
+    /// its mistake.
     pub keys: Option<ThreadKeys>,
 }
 
-/// The protection key of a strategy's thread.
+/// The protection key of a strategy's thread: write rights and the report of a violation.
 pub struct ThreadKeys {
     pub rights: WriteRights,
-    /// Publishes that the thread ends by a mistake: from a signal handler, on the thread.
+    /// Publishes that the thread ends by a mistake; called from a signal handler on that thread.
     pub report: Box<dyn Fn(&str)>,
 }
 

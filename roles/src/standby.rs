@@ -31,7 +31,7 @@ use std::time::Duration;
 use system::clock::Timebase;
 use system::process;
 
-/// Prefix of the name of a hot standby's process.
+/// Prefix of the process name of a hot standby.
 pub const STANDBY_PREFIX: &str = "spare:";
 
 /// Interval between polls of the journal. A successor has to apply the records of one interval; a
@@ -64,7 +64,7 @@ trait StandbyBody {
     fn hand_over(self, replica: Option<(Self::State, Reader)>) -> StandbyState;
 }
 
-/// The hot standby of an engine or an exchange, which follows its journal.
+/// The hot standby of an engine or an exchange, which follows the journal of the running process.
 pub trait StandbyRole {
     /// Applies the new records of the journal to the standby's state. Returns `true` if more are
     /// waiting.
@@ -73,7 +73,8 @@ pub trait StandbyRole {
     /// Returns `true` if the standby has a state that follows the journal.
     fn has_state(&self) -> bool;
 
-    /// Resumes the roles of the crashed process: they are then recovered from the returned state.
+    /// Ends the standby, and returns the state from which the roles of the crashed process are
+    /// recovered.
     fn resume(self: Box<Self>) -> StandbyState;
 }
 

@@ -20,13 +20,13 @@ type AttachConsumer<C> = fn(&LinkSpec, &mut Attached<'_>) -> Result<C, RegionErr
 
 /// The functions with which a technique's two ends are attached: see [`Link`].
 pub struct TechniqueEnds<P, C> {
-    /// Creates a sending end: [`Link::producer`].
+    /// Creates a sending end, as [`Link::producer`] does.
     pub producer: AttachProducer<P>,
-    /// Continues a crashed sending end: [`Link::resume_producer`].
+    /// Continues a crashed sending end, as [`Link::resume_producer`] does.
     pub resume_producer: AttachProducer<P>,
-    /// Creates the receiving end: [`Link::consumer`].
+    /// Creates the receiving end, as [`Link::consumer`] does.
     pub consumer: AttachConsumer<C>,
-    /// Continues a crashed receiving end: [`Link::resume_consumer`].
+    /// Continues a crashed receiving end, as [`Link::resume_consumer`] does.
     pub resume_consumer: AttachConsumer<C>,
 }
 
@@ -39,7 +39,7 @@ impl<P, C> Clone for TechniqueEnds<P, C> {
 impl<P, C> Copy for TechniqueEnds<P, C> {}
 
 impl<P, C> TechniqueEnds<P, C> {
-    /// Returns functions that attach a technique's ends with their own types.
+    /// Returns functions that attach a technique's ends with their concrete types.
     pub const fn typed<L: Link<Producer = P, Consumer = C>>() -> Self {
         Self {
             producer: L::producer,
@@ -54,7 +54,7 @@ impl<P, C> TechniqueEnds<P, C> {
 pub type BoxedEnds = TechniqueEnds<BoxedProducer, BoxedConsumer>;
 
 impl BoxedEnds {
-    /// Returns functions that attach a technique's ends behind dynamic calls.
+    /// Returns functions that attach a technique's ends as boxed trait objects.
     pub const fn boxed<L: Link>() -> Self {
         Self {
             producer: |spec, index, attached| L::producer(spec, index, attached).map(BoxedProducer::new),

@@ -61,7 +61,7 @@ pub(super) struct ThreadLoop<'a> {
     pub segment: AtomicWords,
     pub log: StampLog,
     pub idle: IdleStrategy,
-    /// What the thread may write, if it has a protection key.
+    /// Memory that the thread may write, if it has a protection key.
     pub rights: Option<WriteRights>,
 }
 

@@ -38,7 +38,7 @@ impl GuardedHeader {
 pub struct SegmentHeaders(Vec<GuardedHeader>);
 
 impl SegmentHeaders {
-    /// Remembers the header of a new segment, unless only trusted roles write the segment.
+    /// Stores a copy of a new segment's header, unless only trusted roles write the segment.
     pub fn guard(&mut self, plan: &Plan, segment: &RunSegment, words: &AtomicWords) {
         if segment.is_writable_by_isolated() {
             self.0.push(GuardedHeader {
@@ -50,7 +50,8 @@ impl SegmentHeaders {
         }
     }
 
-    /// Describes the header that a strategy has overwritten and no other strategy can have.
+    /// Describes the overwritten segment header that only this strategy can have written; `None` if
+    /// there is none.
     pub fn forged_by(&self, strategy: StrategyIndex) -> Option<String> {
         let mut own = self.0.iter().filter(|guarded| guarded.culprit == Some(strategy));
         let what = &own.find(|guarded| guarded.is_forged())?.what;
@@ -58,7 +59,8 @@ impl SegmentHeaders {
         Some(format!("quarantined: {why}: it has overwritten the header of {what}"))
     }
 
-    /// Restores the segment headers that a dead strategy alone or with others could write.
+    /// Restores the segment headers that a dead strategy could write, alone or together with
+    /// others.
     pub fn restore(&self, strategy: StrategyIndex) {
         let concerned = |guarded: &&GuardedHeader| guarded.culprit.is_none_or(|culprit| culprit == strategy);
         for guarded in self.0.iter().filter(concerned).filter(|guarded| guarded.is_forged()) {

@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 /// Minimum interval between two looks at the locks.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// The locked files of a run's journals, by writer.
+/// The locked files of a run's journals, one for each journal writer.
 #[derive(Debug, Default)]
 pub struct JournalLocks(Vec<(Role, File)>);
 
 impl JournalLocks {
-    /// Creates the folders of the run's journals and locks them.
+    /// Creates the folders of the run's journals, and takes the file lock of each.
     ///
     /// # Errors
     /// Another process holds a lock, which is named; what the system refused.
@@ -44,7 +44,7 @@ impl JournalLocks {
         Ok(Self(journals::writers(plan).map(lock).collect::<Result<_>>()?))
     }
 
-    /// Returns the handles by which the writers find the locked files.
+    /// Returns the file handles by which the journal writers find their locked files.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
         self.0.iter().map(|(writer, file)| Handle {
             name: journals::lock_handle(*writer),
@@ -58,8 +58,8 @@ impl JournalLocks {
         self.0.iter().filter(|(writer, _)| roles.contains(writer)).map(|(_, file)| file)
     }
 
-    /// Returns a note if another process has taken a lock from the run, which names it. Takes back
-    /// a lock that nobody holds.
+    /// Returns a note that names the other process which has taken a journal lock from the run;
+    /// `None` if none has. Takes back a lock that nobody holds.
     pub fn foreign_holder(&self) -> Option<String> {
         let is_taken = |file: &File| matches!(file.try_lock(), Err(TryLockError::WouldBlock));
         let (writer, file) = self.0.iter().find(|(_, file)| is_taken(file))?;
@@ -70,7 +70,7 @@ impl JournalLocks {
     }
 }
 
-/// Looks for a foreign holder during a run.
+/// A watch for another process that takes a journal lock during a run.
 pub struct JournalLockWatch<'a> {
     locks: &'a JournalLocks,
     last_try: Instant,
@@ -78,12 +78,13 @@ pub struct JournalLockWatch<'a> {
 }
 
 impl<'a> JournalLockWatch<'a> {
-    /// Creates a watch of these locks.
+    /// Creates a watch of a run's journal locks.
     pub fn new(locks: &'a JournalLocks) -> Self {
         Self { locks, last_try: Instant::now(), is_noted: false }
     }
 
-    /// Returns a note for the user about a foreign holder, once in a run.
+    /// Returns a note for the user about another process that holds a journal lock, at most once in
+    /// a run.
     pub fn poll(&mut self) -> Option<String> {
         if self.is_noted || self.last_try.elapsed() < INTERVAL {
             return None;

@@ -9,11 +9,12 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-/// The executables of the processes of a plan, in its order.
+/// The copies of the executable for a plan's processes, in the plan's order.
 #[derive(Debug, Default)]
 pub struct OwnBinaries(Vec<Option<File>>);
 
-/// Returns `true` if a process runs from a copy of its own: one whose roles are strategies.
+/// Returns `true` if a process runs from its own copy of the executable: one whose roles are
+/// strategies.
 pub fn has_own_binary(plan: &Plan, process: &ProcessPlan) -> bool {
     plan.trading().memory.binary == Binary::Own
         && plan.program_of(process).is_none()
@@ -21,7 +22,7 @@ pub fn has_own_binary(plan: &Plan, process: &ProcessPlan) -> bool {
 }
 
 impl OwnBinaries {
-    /// Copies this executable for each process of the plan that has its own.
+    /// Copies this executable once for each process of the plan that runs from its own copy.
     pub fn create(plan: &Plan) -> Result<Self> {
         let folder = Path::new(&plan.folder);
         let copy_for = |process: &ProcessPlan| {
@@ -30,7 +31,8 @@ impl OwnBinaries {
         plan.processes.iter().map(copy_for).collect::<Result<_>>().map(Self)
     }
 
-    /// Returns the path by which a process of the plan is executed; `None`: this executable's.
+    /// Returns the path of the executable copy of a process of the plan; `None` if it runs from
+    /// this executable.
     pub fn path(&self, process: usize) -> Option<PathBuf> {
         let file = self.0.get(process)?.as_ref()?;
         Some(format!("/proc/self/fd/{}", file.as_raw_fd()).into())

@@ -35,7 +35,7 @@ use system::process;
 
 /// The shared-memory segments of a run. Dropping it removes their names.
 pub struct Segments {
-    /// The plan, with the descriptors to inherit where segments are handed over.
+    /// The run's plan, with the file descriptors of segments that processes inherit.
     pub plan: Plan,
     /// The control segment.
     pub control: ControlWriter,
@@ -49,18 +49,19 @@ pub struct Segments {
     pub repairs: Option<AtomicWords>,
     /// The doorbell of the orchestrator's thread: rung after a fence, which must wake the engine.
     pub engine_bell: Option<AtomicWords>,
-    /// The headers of the segments, which are watched.
+    /// The original headers of the segments that strategies can write.
     pub headers: SegmentHeaders,
     command_channel: Option<ReadOnlyWords>,
     command_answers: Option<ReadOnlyWords>,
-    /// All segments that stay mapped here: those above, and the memory of each strategy and of each
-    /// gateway that may die, to reset when it is restarted.
+    /// All segments that the launcher keeps mapped: those above, and the memory of each strategy
+    /// and of each gateway that may die, which is reset when its role is restarted.
     pub kept: Vec<(RunSegment, AtomicWords)>,
     /// Segments that are passed as descriptors; empty where segments have names.
     shared: Vec<(RunSegment, Shared)>,
-    /// Lost pages of this process before the run: see [`shm::memory::sigbus`].
+    /// Number of lost pages that this process had accessed before the run: see
+    /// [`shm::memory::sigbus`].
     pub faults_before: u64,
-    /// Segments whose names stay: logs that could not be saved.
+    /// Names of segments that are not removed at the end, because their logs could not be saved.
     pub left_behind: Vec<String>,
     /// A pidfd of the launcher itself, by which contained processes and programs see its exit. In a
     /// container they can do nothing else with it. (A pipe could be reopened for writing through
@@ -71,14 +72,15 @@ pub struct Segments {
     shim_control: Option<File>,
     /// The locks of the run's journals, which their writers inherit.
     pub journal_locks: JournalLocks,
-    /// Copies of the executable for processes that have their own.
+    /// Copies of the executable for processes that run from their own.
     pub binaries: OwnBinaries,
     /// The segments themselves, where they are on the heap of this process; empty otherwise.
     heap: Vec<(RunSegment, Arc<Region>)>,
 }
 
 impl Segments {
-    /// Creates the control segment with the plan. From now on the run can be found and cleaned up.
+    /// Creates the control segment of a run, with the plan in it. From now on the run can be found
+    /// and cleaned up.
     pub fn begin(plan: &Plan) -> Result<Self> {
         let mut plan = plan.clone();
         let own_pidfd =
@@ -137,7 +139,7 @@ impl Segments {
         segments
     }
 
-    /// Returns the heap segments of a simulated process, with its access rights.
+    /// Returns the heap segments of a simulated process, with the process's access rights.
     pub fn attached<'a>(&'a self, process: &'a ProcessPlan) -> Attached<'a> {
         let mut attached = segments::attach(&self.plan, Some(process));
         for (segment, region) in &self.heap {
@@ -151,15 +153,15 @@ impl Segments {
         attached
     }
 
-    /// Returns the operators' end of the command channel of a simulated run.
+    /// Returns the writer with which operators send commands to a simulated run.
     pub fn operator(&self) -> Option<CommandWriter> {
         let (_, region) = self.heap.iter().find(|(segment, _)| segment.spec.name == COMMANDS_SEGMENT)?;
         Some(CommandWriter::new(&region.words()))
     }
 
-    /// Creates the run's segments without names, and writes their descriptors into the plan. In a
-    /// sandbox, and by another user, no other can be opened by its name, so those that have one are
-    /// created and handed over as well. Returns what was created, by name within the run.
+    /// Creates the run's nameless (sealed) segments, and writes their descriptors into the plan. In
+    /// a sandbox, and by another user, no other can be opened by its name, so those that have one
+    /// are created and handed over as well. Returns what was created, by name within the run.
     pub fn create_sealed(&mut self) -> Result<HashMap<String, AtomicWords>> {
         let mut created = HashMap::new();
         let hands_over = self.plan.hands_over_segments();
@@ -197,7 +199,7 @@ impl Segments {
         Ok(created)
     }
 
-    /// Creates the run's segments with names. `created`: by [`Segments::create_sealed`].
+    /// Creates the run's named segments in `/dev/shm`. `created`: by [`Segments::create_sealed`].
     pub fn create_named(
         &mut self,
         mut created: HashMap<String, AtomicWords>,
@@ -242,9 +244,9 @@ impl Segments {
         self.kept.push((segment, words));
     }
 
-    /// Resets the memory of a dead role. Only after the engine has reported that it no longer uses
-    /// it. Of a gateway it is its part of the completion hand-off, and its inbox unless its
-    /// successor continues with it.
+    /// Resets the memory of a dead role for its next incarnation. Only after the engine has
+    /// reported that it no longer uses it. Of a gateway it is its part of the completion hand-off,
+    /// and its inbox unless its successor continues with it.
     pub fn reset_segments_of(&self, role: Role) {
         for (segment, words) in self.kept.iter().filter(|(segment, _)| segment.reset_with_role == Some(role))
         {
@@ -252,7 +254,7 @@ impl Segments {
         }
     }
 
-    /// Resets a status block except for the words `stays`.
+    /// Resets a thread's status block except for the words in the range `stays`.
     pub fn reset_status(&self, thread: usize, stays: Range<usize>) {
         let header = segments::thread_header(&self.plan, thread);
         let rest = [0; LOG_OFFSET - HEADER_WORDS];
@@ -268,14 +270,15 @@ impl Segments {
         }
     }
 
-    /// Returns the word of the lock that a thread holds while it lives.
+    /// Returns the lock word that a thread holds while it lives; `None` if it has none.
     pub fn robust_lock(&self, thread: usize) -> Option<AtomicWords> {
         let mut kept = self.kept.iter();
         let (_, words) = kept.find(|(segment, _)| segment.purpose == SegmentPurpose::Thread(thread))?;
         Some(status::robust_lock(words))
     }
 
-    /// Returns the memory of the engine's repair reports; empty ones in a run without an engine.
+    /// Returns the memory with the engine's repair reports; empty memory in a run without an
+    /// engine.
     pub fn repairs(&self) -> AtomicWords {
         self.repairs.clone().unwrap_or_else(|| Region::heap(REPAIRS_WORDS).words())
     }
@@ -297,7 +300,7 @@ impl Segments {
         self.command_channel.iter().flat_map(commands::entries).map(of).collect()
     }
 
-    /// Returns the commands of operators to end or to add a strategy that the engine has confirmed.
+    /// Returns the operators' commands to end or to add a strategy that the engine has confirmed.
     pub fn changed_by_operators(&self) -> (Vec<OperatorEnd>, Vec<OperatorAddition>) {
         let (mut removals, mut additions) = (Vec::new(), Vec::new());
         let (Some(channel), Some(answers)) = (&self.command_channel, &self.command_answers) else {
@@ -321,7 +324,7 @@ impl Segments {
         (removals, additions)
     }
 
-    /// Returns the files that a process inherits.
+    /// Returns the files whose descriptors a process inherits.
     pub fn inherited_by(&self, process: &ProcessPlan) -> Vec<&File> {
         let end = self.own_pidfd.as_ref().filter(|_| self.plan.inherits_launcher(process));
         let is_contained = self.plan.is_contained(process);
@@ -336,7 +339,8 @@ impl Segments {
         end.into_iter().chain(shim).chain(shared).chain(self.journal_locks.inherited_by(&roles)).collect()
     }
 
-    /// Returns the descriptors of all logs and the control segment, for reading.
+    /// Returns the files whose descriptors the reaper inherits: all logs and the control segment,
+    /// for reading.
     pub fn inherited_by_reaper(&self) -> Vec<&File> {
         let is_read = |segment: &RunSegment| {
             matches!(segment.purpose, SegmentPurpose::Control | SegmentPurpose::Thread(_))
@@ -416,9 +420,9 @@ impl Drop for Segments {
 /// are not segments of the plan, but removed with the run.
 pub const BRIDGE: &str = "bridge";
 
-/// Removes every segment of a run except those in `left_behind`. The control segment goes last, so
-/// that the run can be found while any of it exists. Opens no descriptor, so that it works when
-/// none are left.
+/// Removes every segment of a run from `/dev/shm`, except those in `left_behind`. The control
+/// segment goes last, so that the run can be found while any of it exists. Opens no descriptor, so
+/// that it works when none are left.
 pub fn remove_all(plan: &Plan, left_behind: &[String]) {
     let names = topology::segments(plan).into_iter().map(|segment| plan.segment_name(&segment.spec.name));
     for name in names.filter(|name| !left_behind.contains(name)) {

@@ -21,7 +21,7 @@ use supervision::observations::{
 };
 use system::clock::Clock;
 
-/// The shared memory of a run, as its supervisor uses it.
+/// The supervisor's view of a run's shared memory.
 pub struct SharedMemory<'a> {
     /// The segments of the run.
     pub segments: &'a Segments,
@@ -32,7 +32,7 @@ pub struct SharedMemory<'a> {
 }
 
 impl<'a> SharedMemory<'a> {
-    /// Creates the view of a run's segments.
+    /// Creates the supervisor's view of a run's segments.
     pub fn new(segments: &'a Segments) -> Self {
         let repairs = segments.repairs();
         let strategies = 0..segments.plan.trading().strategies;
@@ -51,8 +51,8 @@ impl<'a> SharedMemory<'a> {
         self.repairs.wait(self.repairs.report_count(), at_most);
     }
 
-    /// Observes all that is in shared memory. Processes were observed before: what is read of a
-    /// dead process is final.
+    /// Reads the state of a run from its shared memory into `observed`. Processes were observed
+    /// before: what is read of a dead process is final.
     pub fn observe(&self, supervisor: &Supervisor<'_>, clock: &impl Clock, observed: &mut Observations) {
         let plan = &self.segments.plan;
         observed.threads.clear();
@@ -122,20 +122,21 @@ impl<'a> SharedMemory<'a> {
         observed.damage = self.repairs.damage();
         observed.blocked_claim = self.repairs.blocked_claim();
         // After all was read.
-        observed.has_launcher_lost_memory = lost_memory::was_hit(self.segments);
+        observed.has_launcher_lost_memory = lost_memory::has_launcher_lost_memory(self.segments);
     }
 
-    /// Reads the state of a thread.
+    /// Reads the published state of a thread of the plan.
     pub fn state(&self, thread: usize) -> ThreadState {
         status::state(&self.segments.threads[thread])
     }
 
-    /// Reads the fields from which the liveness of a thread is judged.
+    /// Reads the heartbeat and the other fields from which a thread's liveness is judged.
     pub fn pulse(&self, thread: usize) -> LivenessSample {
         status::sample_liveness(&self.segments.threads[thread])
     }
 
-    /// Reads the orders that a strategy's incarnation has sent, by its own counter.
+    /// Reads the number of orders that the running incarnation of a strategy has sent, from its own
+    /// counter.
     pub fn orders_sent(&self, strategy: StrategyIndex) -> u64 {
         self.counters(Role::Strategy(strategy)).get(StrategyCounter::Sent)
     }
@@ -183,8 +184,8 @@ impl<'a> SharedMemory<'a> {
         }
     }
 
-    /// Performs what an action writes in shared memory, before a process is started by it. `proof`
-    /// obtains the kernel's proof that a process is gone.
+    /// Performs the part of a supervisor's action that writes to shared memory; a process is
+    /// started only afterwards. `proof` obtains the kernel's proof that a process is gone.
     ///
     /// # Errors
     /// The action needs such a proof and there is none.

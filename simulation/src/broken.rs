@@ -42,7 +42,7 @@ pub(super) fn set(defect: Defect) {
     DEFECT.set(defect);
 }
 
-/// A technique with an injected defect, such as lost messages.
+/// A technique with an injected defect, such as lost messages, for the simulation's own tests.
 pub struct BrokenLink<L>(PhantomData<L>);
 
 /// The sending end of a technique with an injected defect.
@@ -156,8 +156,8 @@ impl LogCorruption {
         }
     }
 
-    /// Corrupts a saved log, as a check of the simulation; `seed` selects the record. Returns
-    /// `false` if no record fits, and leaves the log unchanged.
+    /// Corrupts a saved log, to test the simulation's checks; `seed` selects the record. Returns
+    /// `true` if the log was changed, and `false` if no record fits.
     pub fn apply(self, log: &mut Vec<u8>, seed: u64) -> bool {
         if self == LogCorruption::Passes {
             return move_kill_switch_before_order(log, seed);

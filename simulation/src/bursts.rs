@@ -1,4 +1,4 @@
-//! Bursts of deaths: an outsider kills a strategy, the engine and an exchange within one duty cycle
+//! Bursts of deaths: external kills of a strategy, the engine and an exchange within one duty cycle
 //! of each other, in every order, and again while they are restarted.
 //!
 //! The launcher knows nothing of these kills in advance. So restarts are charged and wait for their

@@ -1,4 +1,4 @@
-//! Events at the natural end of a strategy: operators end or add it, and an outsider kills it, the
+//! Events at the natural end of a strategy: operators end or add it, and external kills hit it, the
 //! engine or an exchange, in every order and within a few turns of its last order, its last report
 //! and its exit.
 //!
@@ -18,20 +18,20 @@ const MAX_DELAY: u64 = 40;
 /// A moment near the natural end of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndMoment {
-    /// It has sent its last order.
+    /// The strategy has sent its last order.
     Sent,
-    /// It has its last report, and has reported done.
+    /// The strategy has its last report, and has reported done.
     Done,
-    /// Its process has exited.
+    /// The strategy's process has exited.
     Exited,
 }
 
-/// What happens at the natural end of a strategy.
+/// The action of an event at the natural end of a strategy: a command or a kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndingAct {
-    /// An operator gives this command.
+    /// An operator gives a command.
     Command(Command),
-    /// An outsider kills the process of this role.
+    /// The process of a role is killed from outside the run.
     Kill(Role),
 }
 
@@ -44,7 +44,7 @@ pub struct EndingEvent {
     pub moment: EndMoment,
     /// Turns of the run between the moment and the event.
     pub delay: u64,
-    /// What happens.
+    /// The command or the kill of the event.
     pub act: EndingAct,
 }
 
@@ -91,7 +91,7 @@ pub(super) struct Endings<'a> {
 }
 
 impl<'a> Endings<'a> {
-    /// Creates the events of a run, none of which has come.
+    /// Creates the pending events of a run from a list.
     pub fn new(events: &'a [EndingEvent]) -> Self {
         Self { pending: events.iter().map(|event| (event, None)).collect() }
     }

@@ -10,7 +10,7 @@ use shm::sync::{AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The first component of the folder's name after the run.
+/// The first component of the path of simulated journals, before the run's own folder.
 pub const JOURNALS: &str = "journals";
 
 /// A temporary folder for the journals of a simulated run, removed on drop.
@@ -33,7 +33,7 @@ impl JournalFolder {
         Ok(Self(path))
     }
 
-    /// Returns the path of the temporary folder for journals.
+    /// Returns the path of the temporary folder.
     pub fn path(&self) -> String {
         self.0.display().to_string()
     }

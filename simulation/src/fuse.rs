@@ -1,4 +1,4 @@
-//! Crashes a simulated process in the middle of its work: after a drawn number of clock reads.
+//! Crashes a simulated process in the middle of its work: after a random number of clock reads.
 //!
 //! An agent reads the clock before each stamp, and so between any two actions; a successor reads
 //! it before each part of its recovery.

@@ -1,6 +1,6 @@
 //! Checks the logs and positions of a simulated run against the invariants that hold whatever
-//! happened. The merge determines the outcome of every order; this module defines which deviations
-//! a fault justifies.
+//! faults occur. The merge determines the outcome of every order; this module defines which
+//! deviations a fault justifies.
 //!
 //! | event | the run | survivors | culprits |
 //! |---|---|---|---|

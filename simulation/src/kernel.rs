@@ -1,5 +1,5 @@
-//! What a simulated run's launcher asks the kernel, and when: the counterpart of what the runtime
-//! reads in `/proc`. Also what fails in the launcher itself.
+//! The simulated kernel, as observed by a run's launcher: the counterpart of what the runtime reads
+//! in `/proc`. Also what fails in the launcher itself.
 
 use super::START_TICKS;
 use super::processes::SimulatedProcesses;
@@ -18,9 +18,9 @@ pub(super) const START_ERROR: &str = "cannot fork: resource temporarily unavaila
 /// What the supervisor was shown of the event in the surroundings.
 #[derive(Debug, Default)]
 pub(super) struct SurroundingSightings {
-    /// Failed starts that it was shown.
+    /// Number of failed process starts that the launcher has observed.
     pub failed_starts: u32,
-    /// When it was first shown what ends the run, in ticks.
+    /// Tick at which the launcher first observed the event that ends the run.
     pub ended: Option<u64>,
 }
 
@@ -37,6 +37,7 @@ pub(super) struct SimulatedKernel<'a> {
 }
 
 impl<'a> SimulatedKernel<'a> {
+    /// Creates the simulated kernel of a scenario.
     pub fn new(scenario: &'a Scenario) -> Self {
         let failing_starts = match scenario.surroundings {
             Some(SurroundingEvent::FailedStarts { role, failures }) => {
@@ -72,8 +73,8 @@ impl<'a> SimulatedKernel<'a> {
         }
     }
 
-    /// Observes what the kernel reports at the tick `now`, after processes and memory. `is_ending`:
-    /// the processes were ended.
+    /// Adds the kernel's observations at the tick `now`, after those of processes and memory.
+    /// `is_ending`: the processes were ended.
     pub fn observe(
         &mut self,
         supervisor: &Supervisor<'_>,

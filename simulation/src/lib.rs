@@ -87,26 +87,26 @@ use supervision::SupervisionRecord;
 use system::clock::VirtualClock;
 use verdict::merge::{self, MergedRun};
 
-/// Process id of the launcher in a simulated run, which no real process has. Its processes have the
-/// following ids; none exists in the kernel.
+/// Process id of the launcher in a simulated run, above the ids of real processes. Its processes
+/// have the following ids; none exists in the kernel.
 pub const LAUNCHER_PID: u32 = 1_000_000_000;
 /// Time zero of the schedule, in ticks of one nanosecond.
 const START_TICKS: u64 = 1_000;
 /// Maximum turns of a run.
 const MAX_TURNS: u64 = 5_000_000;
 
-/// A simulated run with its logs, before it is judged.
+/// A simulated run with its logs, before it is checked.
 #[derive(Debug)]
 pub struct Simulated {
     /// The scenario that was simulated.
     pub scenario: Scenario,
-    /// The launcher's record of the run.
+    /// The record of the run, as the launcher saves it.
     pub record: RunRecord,
-    /// The threads' logs, in the order of the plan.
+    /// The stamp logs of the threads, in the order of the plan.
     pub logs: Vec<Vec<u8>>,
-    /// Faults that fired, in order.
+    /// Injected faults that fired, in order.
     pub fired_faults: Vec<FaultKind>,
-    /// Messages that a hostile strategy tampered with.
+    /// Number of messages that a hostile strategy tampered with.
     pub tampered: u64,
     /// Commands to end or add a strategy that the engine confirmed.
     confirmed: Vec<ConfirmedChange>,
@@ -118,7 +118,7 @@ pub struct Simulated {
     audits: Option<JournalAudits>,
     /// Check after a machine crash.
     post_crash: Option<PostCrashCheck>,
-    /// Turns of all threads and the launcher.
+    /// Number of turns that all threads and the launcher took.
     pub turns: u64,
 }
 
@@ -129,24 +129,24 @@ pub struct Trial {
     pub seed: u64,
     /// The technique that the run used.
     pub technique: Technique,
-    /// Kind of scenario.
+    /// Kind of the simulated scenario.
     pub kind: ScenarioKind,
     /// Conditions that did not hold; empty on success.
     pub broken: Vec<String>,
-    /// A hash over every stamp, every incident and the outcome.
+    /// A hash over every stamp, every incident and the outcome, equal for equal runs.
     pub digest: u64,
-    /// What happened, as totals of one run.
+    /// The totals of this run: orders, deaths, violations.
     pub totals: SimulationTotals,
 }
 
-/// Options of a simulation, in addition to its seed and technique.
+/// The options of a simulation, in addition to its seed and technique.
 #[derive(Clone, Copy, Debug)]
 pub struct SimulationOptions {
-    /// Only crash-recovery runs, whatever the technique.
+    /// Whether only crash-recovery runs are drawn, whatever the technique.
     pub recovery_only: bool,
-    /// Injected defect of the rings.
+    /// Defect to inject into the rings; `None` for correct ones.
     pub defect: Option<Defect>,
-    /// How processes recover from a crash.
+    /// Hooks into the recovery of processes after a crash.
     pub recovery: &'static dyn SimulatedRecovery,
 }
 
@@ -168,7 +168,7 @@ impl SimulationOptions {
     }
 }
 
-/// Simulates the run that belongs to a seed, and judges it.
+/// Simulates the run that belongs to a seed, and checks its invariants.
 ///
 /// # Errors
 /// An error of the simulation itself: a scenario that cannot be planned.
@@ -240,7 +240,7 @@ pub fn simulate(scenario: Scenario, defect: Option<Defect>) -> Result<Simulated,
     })
 }
 
-/// Simulates a scenario with a step of the supervisor in place of [`Supervisor::step`].
+/// Simulates a scenario with another supervisor step in place of [`Supervisor::step`].
 ///
 /// # Errors
 /// The errors of [`simulate`].
@@ -492,7 +492,7 @@ fn digest(record: &RunRecord, merged: &MergedRun) -> u64 {
     fnv1a(hash, ended.as_bytes())
 }
 
-/// Wraps an error of a seed that cannot be simulated.
+/// Wraps the error of a seed for which no run can be planned.
 pub fn unplanned(seed: u64, technique: Technique, error: &anyhow::Error) -> anyhow::Error {
     anyhow!("seed {seed} with {technique}: {error:#}")
 }

@@ -1,4 +1,4 @@
-//! The disk of a simulated run, and a crash of its machine.
+//! The disk of a simulated run, and the crash of the simulated machine.
 //!
 //! With `--journal group` the simulation draws when a group of records reaches the disk; with
 //! `each` every append reaches it at once. A process that dies loses nothing: what it wrote is in
@@ -34,6 +34,7 @@ pub(super) struct MachineScenario {
 }
 
 impl MachineScenario {
+    /// Draws the machine events of a run whose orders are due within `window_ns` nanoseconds.
     pub fn draw(seed: u64, window_ns: u64) -> Self {
         let mut draws = Draws::new(seed, Draws::STANDBYS);
         let has_standbys = draws.below(3) > 0;
@@ -87,6 +88,7 @@ impl SimulatedMachine {
         Ok(())
     }
 
+    /// Creates a simulated machine; `seed` selects which journal is synced next.
     pub fn new(seed: u64) -> Self {
         let draws = Mutex::new(Draws::new(seed ^ 1 << 33, Draws::STANDBYS));
         let (on_disk, journals) = (Mutex::default(), Mutex::default());
@@ -99,12 +101,12 @@ impl SimulatedMachine {
         Arc::new(MachineDisk(Arc::downgrade(self)))
     }
 
-    /// Registers the journal that was opened in `folder`: from now on it may be synced.
+    /// Registers the journal that was opened in `folder`, which may be synced from then on.
     pub fn on_journal_open(&self, folder: &Path, journal: Watermark) {
         locked(&self.journals).insert(folder.to_owned(), journal);
     }
 
-    /// Syncs a drawn journal to the simulated disk, if any, before a thread's turn.
+    /// Syncs one random journal, if any, to the simulated disk, before a thread's turn.
     ///
     /// # Errors
     /// The simulated disk failed.
@@ -121,12 +123,12 @@ impl SimulatedMachine {
         synced.map_err(|error| format!("the disk of the simulation: {error}"))
     }
 
-    /// Lets the disk stall, or ends that.
+    /// Sets whether the simulated disk stalls, so that no journal is synced.
     pub fn set_stalled(&self, is_stalled: bool) {
         self.is_stalled.store(is_stalled.into(), Ordering::Relaxed);
     }
 
-    /// Runs `action` without the simulated disk: nothing that it writes is synced.
+    /// Runs `action` without the simulated disk, so that its writes are not synced.
     pub fn without_disk<T>(&self, action: impl FnOnce() -> T) -> T {
         let was_cut_off = self.is_cut_off.swap(1, Ordering::Relaxed);
         let result = action();
@@ -134,7 +136,7 @@ impl SimulatedMachine {
         result
     }
 
-    /// Crashes the machine: nothing that is written afterwards reaches the simulated disk.
+    /// Crashes the simulated machine: later writes do not reach the disk.
     pub fn crash(&self) {
         self.is_cut_off.store(1, Ordering::Relaxed);
     }
@@ -164,9 +166,9 @@ impl SimulatedMachine {
 /// The check of what survived the crash of a simulated machine.
 #[derive(Debug)]
 pub(super) struct PostCrashCheck {
-    /// Published reports that do not follow from the journals.
+    /// Published reports that do not follow from the journals that survived the crash.
     pub broken: Vec<String>,
-    /// A hash over published and recoverable reports.
+    /// A hash over the published reports and those that can be recovered.
     pub digest: u64,
 }
 
@@ -184,7 +186,7 @@ impl PostCrashCheck {
         for venue in plan.trading().books() {
             let mut attached = segments.attached(&plan.processes[process_of_role(Role::Exchange(venue))?]);
             let gateways = plan.trading().gateways_of(venue);
-            let published = roles::published(gateways.clone().map(session_in), &mut attached)?;
+            let published = roles::count_published(gateways.clone().map(session_in), &mut attached)?;
             let audit = roles::audit(plan, venue, &control, &mut attached)?;
             for ((gateway, published), credential) in gateways.zip(published).zip(0..) {
                 let is_its =
@@ -194,11 +196,11 @@ impl PostCrashCheck {
             }
         }
         let mut attached = segments.attached(&plan.processes[process_of_role(Role::Orchestrator)?]);
-        let published = roles::published(
+        let published = roles::count_published(
             StrategyIndex::first(plan.trading().strategies).map(return_path),
             &mut attached,
         )?;
-        let recoverable = roles::returned(plan)?;
+        let recoverable = roles::count_returned(plan)?;
         for (strategy, (published, recoverable)) in (0..).zip(published.iter().zip(&recoverable)) {
             // The memory of a dead strategy is reset without waiting for the disk.
             if incidents.iter().all(|incident| incident.strategy != StrategyIndex(strategy)) {

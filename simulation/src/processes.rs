@@ -175,14 +175,14 @@ pub(super) struct SimulatedProcesses<'a> {
     machine: Arc<SimulatedMachine>,
     /// Kills of an outsider that are still to come.
     bursts: &'a [(u64, Role)],
-    /// Faults that fired, in order.
+    /// Injected faults that fired, in order.
     pub fired_faults: Vec<FaultKind>,
-    /// Messages that a hostile strategy tampered with.
+    /// Number of messages that a hostile strategy tampered with.
     pub tampered: Arc<AtomicU64>,
 }
 
 impl<'a> SimulatedProcesses<'a> {
-    /// Starts every process of a scenario; none has had a turn.
+    /// Starts every process of a scenario, before any thread's first turn.
     ///
     /// # Errors
     /// A segment that does not match the plan.
@@ -466,7 +466,7 @@ impl<'a> SimulatedProcesses<'a> {
         self.threads[thread].as_ref().map_or(0, |thread_state| thread_state.last_busy)
     }
 
-    /// Stops or kills a simulated process by signal.
+    /// Stops or kills a simulated process by a signal, as the fault of the given kind does.
     pub fn signal(&mut self, process: usize, kind: FaultKind) {
         if kind == FaultKind::Stop {
             self.fired_faults.push(kind);
@@ -518,7 +518,7 @@ impl<'a> SimulatedProcesses<'a> {
         }
     }
 
-    /// Returns `true` if a process has exited.
+    /// Returns `true` if a simulated process has exited.
     pub fn has_exited(&self, process: usize) -> bool {
         self.processes[process].exit.is_some()
     }
@@ -529,7 +529,7 @@ impl<'a> SimulatedProcesses<'a> {
         self.machine.crash();
     }
 
-    /// Returns the simulated machine.
+    /// Returns the simulated machine, with its disk.
     pub fn machine(&self) -> Arc<SimulatedMachine> {
         Arc::clone(&self.machine)
     }
@@ -555,7 +555,7 @@ fn message(payload: &(dyn Any + Send)) -> &str {
 }
 
 impl SimulatedProcesses<'_> {
-    /// Observes every simulated process.
+    /// Adds the state of every simulated process to the observations.
     pub fn observe(&self, supervisor: &Supervisor<'_>, observations: &mut Observations) {
         observations.processes.clear();
         let all = self.processes.iter().enumerate();
@@ -575,7 +575,7 @@ impl SimulatedProcesses<'_> {
         }));
     }
 
-    /// Kills a simulated process: it has a few turns left.
+    /// Kills a simulated process, which has a few turns left before it ends.
     pub fn kill(&mut self, process: usize) {
         let (turns, clock_reads) = (self.draws.below(MAX_TURNS_AFTER_KILL), self.draw_clock_reads());
         let simulated = &mut self.processes[process];
@@ -584,7 +584,8 @@ impl SimulatedProcesses<'_> {
         }
     }
 
-    /// Returns proof that a simulated process is gone, if it is: nothing that it held stays held.
+    /// Returns proof that a simulated process has ended and released all locks; `None` if it has
+    /// not.
     pub fn proof_of_death(&mut self, process: usize) -> Option<ProofOfDeath> {
         self.processes[process].exit.as_ref()?;
         let threads =
@@ -631,7 +632,7 @@ impl SimulatedProcesses<'_> {
         }
     }
 
-    /// Lets every simulated process run until it has ended; the rest is killed. A SIGKILL of an
+    /// Runs every simulated process until it has ended, and kills the rest. A SIGKILL of an
     /// outsider that has not acted by then comes too late: a real run would fail in its name.
     ///
     /// # Errors

@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The recovery of simulated processes, apart from clock and disk. Tests replace it by broken ones,
-/// to prove that the simulation finds them.
+/// Hooks into the recovery of simulated processes, in addition to clock and disk. Tests replace it
+/// by broken ones, to prove that the simulation finds them.
 pub trait SimulatedRecovery: RecoveryEnvironment + Debug + Sync {
     /// Called before a process recovers.
     fn on_start(&self, plan: &Plan, process: &ProcessPlan) {
@@ -44,6 +44,7 @@ pub(super) struct MachineRecovery<'a> {
 }
 
 impl<'a> MachineRecovery<'a> {
+    /// Creates the recovery of a plan's processes on a simulated machine, with the hooks `inner`.
     pub fn new(
         plan: &'a Plan,
         machine: &'a Arc<SimulatedMachine>,
@@ -52,7 +53,7 @@ impl<'a> MachineRecovery<'a> {
         Self { plan, machine, inner }
     }
 
-    /// Recovers the roles of a process.
+    /// Recovers the roles of a simulated process, from a hot standby's state if there is one.
     pub fn recover(
         &self,
         process: &ProcessPlan,

@@ -1,4 +1,4 @@
-//! The surroundings of the supervisor in a simulated run: the real supervisor and the real shared
+//! The runtime of the supervisor in a simulated run: the real supervisor and the real shared
 //! memory, on a virtual clock and with [`SimulatedProcesses`] in place of system calls.
 
 use super::endings::{EndMoment, EndingAct, Endings};
@@ -25,7 +25,7 @@ use system::clock::{Clock, VirtualClock};
 /// Maximum time without progress, in addition to the longest delay, in ticks.
 const SILENCE: u64 = 20 * LIVENESS_NS;
 
-/// A step of the supervisor: [`Supervisor::step`], or a broken one that the judge must detect.
+/// A step of the supervisor: [`Supervisor::step`], or a broken one that the checks must detect.
 pub type SupervisorStep<'a> = dyn FnMut(&mut Supervisor<'_>, &Observations, u64, &mut Vec<Action>) + 'a;
 
 /// Returns the time limits of a simulated run: a liveness deadline is a thousandth of a real one.
@@ -86,14 +86,14 @@ pub(super) struct SimulatedRuntime<'a, 's> {
 pub(super) struct RuntimeSightings {
     /// Strategies that were started after the end of trading.
     pub late_starts: Vec<StrategyIndex>,
-    /// Processes that were dying, unseen, when the supervisor ended the run: it fails in their
-    /// name.
+    /// Processes that were dying, unobserved, when the supervisor ended the run, which then fails
+    /// because of them.
     pub late_deaths: Vec<String>,
-    /// Incarnations that had reported done when they were fenced.
+    /// Incarnations (strategy and epoch) that had reported done when they were fenced.
     pub killed_when_done: Vec<(StrategyIndex, u16)>,
-    /// The event in the surroundings.
+    /// What the supervisor observed of the external event.
     pub surroundings: SurroundingSightings,
-    /// The standstill that has taken place, if any.
+    /// The standstill of a thread that has taken place, if any.
     pub standstill: Option<Standstill>,
 }
 
@@ -106,16 +106,16 @@ pub(super) struct ConfirmedChange {
     ticks: u64,
     looked: u64,
     pub strategy: StrategyIndex,
-    /// The strategy's incarnation at that time.
+    /// Epoch of the strategy's incarnation when the launcher first saw the confirmed command.
     pub epoch: u16,
     pub is_addition: bool,
-    /// The launcher must perform it: the run trades, and the incarnation is the one that is to end,
-    /// or is dead and to be followed by another one.
+    /// Whether the launcher must perform the command: the run trades, and the incarnation is the
+    /// one to end, or is dead and gets a successor.
     pub must_act: bool,
 }
 
 impl<'a, 's> SimulatedRuntime<'a, 's> {
-    /// Creates the surroundings of a simulated run's supervisor. No process has had a turn.
+    /// Creates the runtime of a simulated run's supervisor. No process has had a turn.
     pub fn new(
         scenario: &'a Scenario,
         segments: &'a Segments,
@@ -141,7 +141,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         }
     }
 
-    /// Returns the tick at which the supervisor needs its next step at the latest.
+    /// Returns the latest tick at which the supervisor needs its next step.
     pub fn wake_time(&self) -> u64 {
         let interrupt = match self.scenario.kind {
             ScenarioKind::Interrupted(ns) if self.observations.termination_requests == 0 => START_TICKS + ns,
@@ -152,7 +152,8 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         interrupt.min(command).min(self.clock.peek().saturating_add(pause))
     }
 
-    /// Runs the supervisor once. Returns how the run ended, if it has.
+    /// Runs one step of the supervisor, and performs its actions. Returns how the run ended, if it
+    /// has.
     ///
     /// # Errors
     /// A process that cannot be restarted; a thread that panicked.
@@ -253,7 +254,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         }
     }
 
-    /// Plays the events at the natural end of strategies that are due at this turn.
+    /// Performs the events at the natural end of strategies that are due at this turn.
     pub fn play_endings(&mut self, turn: u64, now: u64, processes: &mut SimulatedProcesses<'a>) {
         if self.scenario.endings.is_empty() {
             return;
@@ -338,8 +339,8 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         Ok(())
     }
 
-    /// Returns what the supervisor recorded, the commands that the engine had confirmed, and what
-    /// else was seen.
+    /// Converts the runtime to the supervisor's record, the commands that the engine has confirmed,
+    /// and other observations.
     pub fn into_record(self) -> (SupervisionRecord, Vec<ConfirmedChange>, RuntimeSightings) {
         let seen = RuntimeSightings { surroundings: self.kernel.seen, ..self.seen };
         (self.supervisor.into_record(), self.confirmed, seen)

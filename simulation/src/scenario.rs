@@ -1,4 +1,4 @@
-//! Draws a scenario from a seed: a plan, its schedule, faults, and slow roles.
+//! Draws a scenario from a seed: a plan, a schedule, faults, and slow roles.
 
 use super::bursts;
 use super::endings::{self, EndingAct, EndingEvent};
@@ -33,15 +33,15 @@ pub(super) const LIVENESS_NS: u64 = 1_000_000;
 pub enum ScenarioKind {
     /// A run without faults.
     Peace,
-    /// Operators turn kill switches, and a venue may have a fault: the scenario's commands, the
-    /// plan's fault.
+    /// Operators turn kill switches on and off, by the scenario's commands, and a venue may have a
+    /// fault of the plan.
     Switched,
     /// Interrupted as by Ctrl-C: after this many nanoseconds no strategy sends any more.
     Interrupted(u64),
-    /// Strategies die or hang: the plan's faults.
+    /// Strategies die or hang, by faults of the plan.
     Deaths,
-    /// The engine and exchanges die, and perhaps strategies: the plan's faults. All recover, and
-    /// nothing is lost.
+    /// The engine and exchanges die, and perhaps strategies, by faults of the plan. All recover,
+    /// and nothing is lost.
     Recovery,
     /// One strategy attacks from within, by a fault of the plan: `scribble`, `flood`, `forge`,
     /// `feign`, `lose`, `hold`.
@@ -70,7 +70,7 @@ impl ScenarioKind {
 pub struct Scenario {
     /// The seed from which the scenario is drawn.
     pub seed: u64,
-    /// Kind of scenario.
+    /// Kind of the scenario.
     pub kind: ScenarioKind,
     /// Strategies that may die, hang or misbehave.
     pub culprits: Vec<StrategyIndex>,
@@ -78,31 +78,32 @@ pub struct Scenario {
     pub plan: Plan,
     /// The orders of the simulated run.
     pub schedule: Schedule,
-    /// How processes recover from a crash.
+    /// Hooks into the recovery of processes after a crash.
     pub recovery: &'static dyn SimulatedRecovery,
-    /// The engine and exchanges have standbys.
+    /// Whether the engine and exchanges have hot standbys.
     pub has_standbys: bool,
-    /// Time at which the machine crashes, in nanoseconds after the start, if the run lasts that
-    /// long.
+    /// Time at which the simulated machine crashes, in nanoseconds after the start, if the run
+    /// lasts that long.
     pub machine_crash_ns: Option<u64>,
-    /// Roles whose processes an outsider kills, with the times in nanoseconds after the start, in
-    /// order.
+    /// External kills: times in nanoseconds after the start, in order, with the roles whose
+    /// processes are killed.
     pub bursts: Vec<(u64, Role)>,
     /// Operator commands with their times in nanoseconds after the start, in order.
     pub commands: Vec<(u64, Command)>,
     /// Events at the natural end of strategies.
     pub endings: Vec<EndingEvent>,
-    /// What happens in the surroundings of the run, if anything does.
+    /// The external event of the run, if it has one.
     pub surroundings: Option<SurroundingEvent>,
-    /// Processes take turns to end: their threads one after the other, the rest later.
+    /// Whether processes take several turns to end: their threads one after the other, the rest
+    /// later.
     pub has_slow_exits: bool,
     /// Slowness of each thread of the plan, and of the launcher: n, if it gets one in 2^n of its
     /// drawn turns.
     pub(super) slowness: Vec<u64>,
 }
 
-/// Returns `true` if a technique can be simulated: it uses only memory. Others would wait for the
-/// kernel, or for their own clock and threads.
+/// Returns `true` if a technique can be simulated, because it uses only memory. Others would wait
+/// for the kernel, or for their own clock and threads.
 pub fn is_simulated(technique: Technique) -> bool {
     !technique.is_kernel() && !technique.is_foreign()
 }
@@ -111,7 +112,7 @@ pub fn is_simulated(technique: Technique) -> bool {
 ///
 /// # Panics
 /// The list is empty.
-pub fn technique_of(seed: u64, techniques: &[Technique]) -> Technique {
+pub fn draw_technique(seed: u64, techniques: &[Technique]) -> Technique {
     techniques[Draws::new(seed, Draws::TECHNIQUE).below(techniques.len() as u64) as usize]
 }
 
@@ -308,7 +309,7 @@ impl Scenario {
         self.plan.faults.iter().any(|fault| fault.kind.is_of_venue())
     }
 
-    /// Removes the event in the surroundings, and lets processes end at once.
+    /// Removes the external event from the scenario, and lets processes end at once.
     #[must_use]
     pub fn without_surroundings(self) -> Self {
         Self { surroundings: None, has_slow_exits: false, ..self }

@@ -1,5 +1,5 @@
-//! The hot standbys of a simulated run: real standbys, which run when the launcher polls them. Some
-//! are killed at random.
+//! The hot standbys of a simulated run: real ones, whose code runs when the launcher polls them.
+//! Some are killed at random.
 
 use super::scenario::Scenario;
 use protocol::control::Control;
@@ -57,7 +57,7 @@ impl<'a> Standbys<'a> {
         self.failure.take().map_or(Ok(()), Err)
     }
 
-    /// Lets a process's hot standby run once, or ends it, if that is drawn. Returns `true` if a new
+    /// Lets a process's hot standby run once, or ends it, by a random draw. Returns `true` if a new
     /// one is to be started.
     pub fn run_drawn_turn(&mut self, process: usize) -> bool {
         if !self.is_enabled {

@@ -1,6 +1,6 @@
-//! Draws what happens in the surroundings of a simulated run: the kernel starts no process, takes
-//! memory away, gives a thread no CPU time, or makes a journal wait for its disk; a debugger stops
-//! a strategy; the launcher itself fails.
+//! Draws the external event of a simulated run: the kernel starts no process, takes memory away,
+//! gives a thread no CPU time, or makes a journal wait for its disk; a debugger stops a strategy;
+//! the launcher itself fails.
 //!
 //! | event | what must hold |
 //! |---|---|
@@ -30,23 +30,24 @@ const MAX_BACKOFFS_NS: u64 = 1_300_000_000;
 /// Why a thread gets no turns for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandstillCause {
-    /// It is runnable and gets no core.
+    /// The thread is runnable and gets no core.
     Starved,
-    /// A trusted debugger has stopped its process.
+    /// A trusted debugger has stopped the thread's process.
     Debugger,
-    /// It waits for a journal thread of its process, which waits for the disk.
+    /// The thread waits for a journal thread of its process, which waits for the disk.
     Disk,
-    /// It is in an uninterruptible sleep, and its process exits this long after SIGKILL.
+    /// The thread is in an uninterruptible sleep, and its process exits this long after SIGKILL.
     Kernel {
         /// Time from SIGKILL to the exit, in nanoseconds.
         exits_after_ns: u64,
     },
 }
 
-/// What happens in the surroundings of a simulated run. Times are nanoseconds after the start.
+/// An external event of a simulated run, caused by the kernel, a debugger or the launcher. Times
+/// are nanoseconds after the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SurroundingEvent {
-    /// The next starts of the role's process fail.
+    /// The next starts of a role's process fail.
     FailedStarts {
         /// The role that cannot be started.
         role: Role,
@@ -93,7 +94,7 @@ pub enum SurroundingEvent {
 }
 
 impl SurroundingEvent {
-    /// Returns the strategy that may die of the event.
+    /// Returns the strategy that may die because of the event.
     pub fn culprit(&self) -> Option<StrategyIndex> {
         match *self {
             Self::FailedStarts { role: Role::Strategy(strategy), .. }

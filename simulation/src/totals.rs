@@ -1,6 +1,6 @@
-//! Many simulated runs: on all cores, with totals.
+//! Simulates many runs on all cores, and adds up their totals.
 
-use super::scenario::technique_of;
+use super::scenario::draw_technique;
 use super::{SimulationOptions, Trial, trial, unplanned};
 use anyhow::Result;
 use protocol::plan::Technique;
@@ -18,24 +18,24 @@ pub struct SimulationTotals {
     pub sent: u64,
     /// Orders returned in all runs together.
     pub returned: u64,
-    /// Incarnations that died, were killed or quarantined.
+    /// Number of incarnations that died, were killed or quarantined.
     pub incidents: u64,
-    /// Incarnations that were quarantined.
+    /// Number of incarnations that were quarantined.
     pub quarantined: u64,
-    /// Incarnations that were restarted.
+    /// Number of incarnations that were restarted.
     pub restarted: u64,
-    /// Recoveries of the engine and of exchanges.
+    /// Number of recoveries of the engine and of exchanges.
     #[serde(rename = "comebacks")]
     pub recoveries: u64,
-    /// Recoveries in which a standby had done part of the work.
+    /// Number of recoveries in which a standby had done part of the work.
     #[serde(rename = "from_spares")]
     pub standby_recoveries: u64,
-    /// Runs in which the machine crashed.
+    /// Number of runs in which the simulated machine crashed.
     #[serde(rename = "fell")]
     pub machine_crashes: u64,
-    /// Turns of threads.
+    /// Number of turns that threads took.
     pub turns: u64,
-    /// The sum of the runs' hashes.
+    /// The sum of the runs' hashes, equal for equal simulations.
     pub digest: u64,
 }
 
@@ -56,12 +56,12 @@ impl SimulationTotals {
     }
 }
 
-/// The result of all simulated runs.
+/// The result of all simulated runs: totals and failed runs.
 #[derive(Debug, Default)]
 pub struct SimulationReport {
     /// Totals by technique and kind of scenario.
     pub by: BTreeMap<(&'static str, &'static str), SimulationTotals>,
-    /// Failed runs, by seed.
+    /// Failed runs, in the order of their seeds.
     pub failed: Vec<Trial>,
 }
 
@@ -84,7 +84,7 @@ pub fn simulate_all(
                 break;
             }
             progress(seed);
-            let technique = technique_of(seed, techniques);
+            let technique = draw_technique(seed, techniques);
             let trial =
                 trial(seed, technique, options).map_err(|error| unplanned(seed, technique, &error))?;
             report.by.entry((trial.technique.name(), trial.kind.name())).or_default().merge(&trial.totals);

@@ -68,19 +68,19 @@ impl Method {
 /// The ratio and the difference of settings B and A over pairs of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Number of pairs.
+    /// Number of pairs of runs that were compared.
     pub pairs: usize,
-    /// Method of the intervals.
+    /// The statistical method that computed the intervals.
     pub method: Method,
     /// Ratio B / A: 1.05 is 5 % slower.
     pub ratio: Estimate,
-    /// Difference B − A, in the unit of the figures.
+    /// Difference B − A, in the unit of the compared values.
     pub difference: Estimate,
-    /// p-value of no difference, two-sided; corrected for a secondary figure. `None` if saved by an
-    /// older launcher.
+    /// Two-sided p-value of the hypothesis of no difference; corrected for a secondary figure.
+    /// `None` if saved by an older launcher.
     #[serde(default)]
     pub p: Option<f64>,
-    /// Test for equivalence; `None` if saved by an older launcher.
+    /// Test for equivalence within the margin; `None` if saved by an older launcher.
     #[serde(default)]
     pub equivalence: Option<Equivalence>,
 }
@@ -88,24 +88,25 @@ pub struct Difference {
 /// Two one-sided tests (TOST) of whether B equals A within a margin.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Equivalence {
-    /// Margin, in the unit of the figures.
+    /// Equivalence margin, in the unit of the compared values.
     pub margin: f64,
     /// Lower end of the 90 % interval of the difference.
     pub low: f64,
     /// Upper end of the 90 % interval of the difference.
     pub high: f64,
-    /// Resolution of the figures: no interval reaches less far.
+    /// Resolution of the compared values, in their unit: half of an interval is at least this wide.
     pub step: f64,
-    /// p-value: the larger one of the two tests; corrected for a secondary figure.
+    /// p-value of the equivalence test: the larger one of the two one-sided tests; corrected for a
+    /// secondary figure.
     pub p: f64,
-    /// Upper end of the 90 % interval of the ratio: at 95 % B takes at most that many times as long
-    /// (a test for non-inferiority). `None` if saved by an older launcher.
+    /// Upper end of the 90 % interval of the ratio B / A: at 95 % confidence B takes at most that
+    /// many times as long (a test for non-inferiority). `None` if saved by an older launcher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_high: Option<f64>,
 }
 
 impl Equivalence {
-    /// Returns `true` if the difference is within the margin at 95 %.
+    /// Returns `true` if the difference lies within the margin at 95 % confidence.
     pub fn is_shown(&self) -> bool {
         -self.margin <= self.low && self.high <= self.margin && self.p <= FIVE_PERCENT.share
     }
@@ -117,8 +118,8 @@ impl Difference {
         self.p.is_none_or(|p| p <= FIVE_PERCENT.share)
     }
 
-    /// Returns -1 if B is less than A, 1 if it is more, 0 if the ratio's interval, widened by
-    /// [`RESOLUTION`], contains 1.
+    /// Returns the direction of the difference: -1 if B is less than A, 1 if it is more, 0 if the
+    /// ratio's interval, widened by [`RESOLUTION`], contains 1.
     pub fn direction(&self) -> i32 {
         if self.ratio.high * (1.0 + RESOLUTION) < 1.0 {
             -1
@@ -137,7 +138,7 @@ pub struct HostDifference {
     pub host: String,
     /// Number of pairs on the host.
     pub pairs: usize,
-    /// Difference with its interval; null with too few pairs.
+    /// Difference between B and A on the host with its interval; null with too few pairs.
     pub difference: Option<Difference>,
 }
 
@@ -169,7 +170,7 @@ pub fn difference(a: &[Sample], b: &[Sample], step: f64, margin: Margin) -> Opti
         runs.iter().map(|run| Sample { value: run.value.ln(), ..*run }).collect()
     };
     let usual = median(&a.iter().map(|run| run.value).collect::<Vec<_>>())?;
-    let margin = margin.of(usual);
+    let margin = margin.to_ns(usual);
     let (log_a, log_b) = (logs(a), logs(b));
     let narrow = method.estimate(a, b, TEN_PERCENT)?.with_min_half_width(step);
     Some(Difference {

@@ -6,12 +6,12 @@ use core::str::FromStr;
 use record::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// An equivalence margin: the larger of a time and a share of the reference's median.
+/// An equivalence margin: the larger one of a time and of a share of the reference's median.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Margin {
-    /// Least margin, in nanoseconds.
+    /// Minimum margin, in nanoseconds.
     pub ns: f64,
-    /// Share of the reference's median, 0.05 for 5 %.
+    /// Margin as a share of the reference's median, 0.05 for 5 %.
     pub share: f64,
 }
 
@@ -22,11 +22,11 @@ impl Default for Margin {
 }
 
 impl Margin {
-    /// The default share alone, for figures that are not times.
+    /// The default relative margin without a minimum time, for figures that are not times.
     pub const RELATIVE: Self = Self { ns: 0.0, share: 0.05 };
 
-    /// Returns the margin of a figure with this reference median, in nanoseconds.
-    pub fn of(self, reference_ns: f64) -> f64 {
+    /// Converts the margin to nanoseconds for a reference with the given median.
+    pub fn to_ns(self, reference_ns: f64) -> f64 {
         self.ns.max(self.share * reference_ns)
     }
 }
@@ -75,9 +75,9 @@ mod tests {
 
     #[test]
     fn margin_is_the_larger_of_time_and_share() {
-        let of = |text: &str, ns: f64| text.parse::<Margin>().unwrap().of(ns);
+        let of = |text: &str, ns: f64| text.parse::<Margin>().unwrap().to_ns(ns);
         assert_eq!([of("20ns", 1_000.0), of("5%", 1_000.0), of("10ns,5%", 100.0)], [20.0, 50.0, 10.0]);
-        assert_eq!([Margin::default().of(100.0), Margin::default().of(1_000.0)], [10.0, 50.0]);
+        assert_eq!([Margin::default().to_ns(100.0), Margin::default().to_ns(1_000.0)], [10.0, 50.0]);
         assert_eq!(Margin::default().to_string(), "10ns,5%");
         assert_eq!(Margin::default().to_string().parse(), Ok(Margin::default()));
         for wrong in ["", "20", "0ns", "-5%", "5%,", "nan%", "inf%", "10ns,x"] {

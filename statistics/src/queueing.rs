@@ -18,19 +18,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A model of a single server with Poisson arrivals.
+/// A queueing model of a single server with Poisson arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum QueueModel {
-    /// Exponential service times.
+    /// The model M/M/1, with exponential service times.
     #[serde(rename = "M/M/1")]
     Mm1,
-    /// Constant service times.
+    /// The model M/D/1, with constant service times.
     #[serde(rename = "M/D/1")]
     Md1,
 }
 
 impl QueueModel {
-    /// All models, the one with the longer waits first.
+    /// All queueing models, the one with the longer waits first.
     pub const ALL: [Self; 2] = [Self::Mm1, Self::Md1];
 
     /// Returns the model's name, such as `M/D/1`.
@@ -38,8 +38,8 @@ impl QueueModel {
         ["M/M/1", "M/D/1"][self as usize]
     }
 
-    /// Returns the mean wait of a job at utilization `rho`, in service times. Returns `None`
-    /// without a steady state: for ρ of 1 and above, or below 0.
+    /// Returns the mean wait of a job at utilization `rho` (0 to 1), as a multiple of the service
+    /// time. Returns `None` without a steady state: for ρ of 1 and above, or below 0.
     pub fn wait_in_services(self, rho: f64) -> Option<f64> {
         let wait_factor = [1.0, 0.5][self as usize];
         (0.0..1.0).contains(&rho).then(|| wait_factor * rho / (1.0 - rho))

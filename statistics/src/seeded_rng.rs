@@ -7,7 +7,7 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 pub struct SeededRng(ChaCha8Rng);
 
 impl SeededRng {
-    /// Creates the generator of a seed.
+    /// Creates a random-number generator from a seed.
     pub fn new(seed: u64) -> Self {
         // Not `seed_from_u64`: the library may change how that spreads its argument.
         let mut key = *b"........bulkhead statistics, v1.";
@@ -15,7 +15,7 @@ impl SeededRng {
         Self(ChaCha8Rng::from_seed(key))
     }
 
-    /// Returns a random integer.
+    /// Returns a random 64-bit integer.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }

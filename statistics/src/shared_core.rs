@@ -1,5 +1,5 @@
-//! A model of parked strategies that share a core: what an order takes there, and how long it
-//! waits, if the strategies are threads and if they are processes.
+//! A model of parked strategies that share a core: CPU time and latency of an order there, if the
+//! strategies are threads and if they are processes.
 //!
 //! # The model
 //!
@@ -26,9 +26,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The utilization up to which latencies are predicted.
+/// The highest utilization of the core, 0 to 1, for which latencies are predicted.
 pub const MAX_UTILIZATION: f64 = 0.95;
-/// Fewest cells for a fit: it has five parameters of CPU time, and five of latency.
+/// Minimum number of measured cells for a fit: the model has five parameters of CPU time, and five
+/// of latency.
 pub const MIN_CELLS: usize = 5;
 /// Wake-ups that an order has alone: when it is due, and when its report comes.
 const WAKES: f64 = 2.0;
@@ -44,64 +45,68 @@ const IDLE_STEPS: usize = 25;
 /// Quantile of the normal distribution for an interval at 95 %.
 const Z: f64 = 1.96;
 
-/// What was measured with a number of strategies on a core at a rate. Pairs are of threads and of
-/// processes.
+/// The measured costs of strategies that share a core, at one order rate. Pairs are of threads and
+/// of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoreCell {
-    /// Strategies on the core.
+    /// Number of strategies that share the core.
     pub strategies: f64,
-    /// Orders a second of all of them together.
+    /// Orders a second of all strategies on the core together.
     pub rate_per_s: f64,
-    /// Wake-ups an order of strategies that had no turn.
+    /// Wake-ups per order of strategies that found nothing to do.
     pub idle_wakes: f64,
-    /// Context switches an order of those that had their turn.
+    /// Context switches per order of the strategies, as threads and as processes.
     pub switches: [f64; 2],
-    /// CPU time of strategies for an order, in nanoseconds.
+    /// CPU time of strategies per order, as threads and as processes, in nanoseconds.
     pub cpu_ns: [f64; 2],
-    /// Median latency from the due time, in nanoseconds.
+    /// Median latency from the due time, as threads and as processes, in nanoseconds.
     pub p50_ns: [f64; 2],
 }
 
-/// Prediction for strategies on a core at one level.
+/// The predicted costs of strategies that share a core, as threads or as processes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CorePrediction {
-    /// CPU time of strategies for an order, in nanoseconds.
+    /// CPU time of strategies per order, in nanoseconds.
     pub cpu_ns: f64,
-    /// Share of the core that the strategies take; above 1 they fall behind.
+    /// Share of the core that the strategies use; above 1 they cannot keep up with the rate.
     pub utilization: f64,
-    /// Orders a second at which the formula has the core full. It carries more: batches grow
-    /// further than in the formula, which predicts no latency there.
+    /// Order rate, in orders a second, at which the model predicts a fully used core. The core
+    /// carries more than that: batches grow further than in the formula, which predicts no latency
+    /// there.
     #[serde(alias = "ceiling_per_s")]
     pub full_per_s: f64,
     /// Median latency from the due time, in nanoseconds; null beyond [`MAX_UTILIZATION`].
     pub p50_ns: Option<f64>,
-    /// The ends of its interval at 95 %.
+    /// The ends of the 95 % interval of the median latency, in nanoseconds.
     pub p50_interval_ns: Option<[f64; 2]>,
 }
 
-/// The parameters of the model, and how well it predicts cells that it was not fitted to.
+/// The fitted parameters of the shared-core model, with its prediction errors for cells that were
+/// left out of the fit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SharedCoreModel {
-    /// Rate of wake-ups that halves them, as a time: `τ`, in nanoseconds.
+    /// Time constant `τ` of batching, in nanoseconds: at a wake-up rate of 1/τ the wake-ups are
+    /// halved.
     pub batching_ns: f64,
     /// CPU time of an order without its wake-ups: `b`, in nanoseconds.
     pub body_ns: f64,
     /// CPU time of a wake-up: `w`, in nanoseconds.
     pub wake_ns: f64,
-    /// What an order takes more on a core that is always idle: `i`, in nanoseconds.
+    /// Additional CPU time of an order on a core that is otherwise idle: `i`, in nanoseconds.
     pub idle_ns: f64,
-    /// What a process adds to a wake-up: `c`, in nanoseconds.
+    /// CPU time that a process adds to a wake-up: `c`, in nanoseconds.
     pub switch_ns: f64,
     /// Parameters of the latency: `e`, `f`, `g`, `h` in nanoseconds, and `k`.
     pub latency: [f64; 5],
-    /// Standard deviation of the logarithm of p50, predicted for cells that were left out of the
-    /// fit, to the measured one. Null with too few cells.
+    /// Prediction error of p50: the standard deviation of the logarithm of predicted over measured,
+    /// for cells that were left out of the fit. Null with too few cells.
     pub p50_error: Option<f64>,
-    /// Standard deviation of what a process adds to p50, likewise, in nanoseconds.
+    /// Prediction error of the latency that a process adds to p50: the standard deviation in
+    /// nanoseconds, for cells that were left out of the fit.
     pub added_error_ns: Option<f64>,
-    /// Cells of the fit.
+    /// Number of measured cells to which the model is fitted.
     pub cells: usize,
-    /// The highest rate of a cell of the fit, in orders a second.
+    /// The highest order rate of a fitted cell, in orders a second.
     pub max_rate_per_s: f64,
 }
 
@@ -230,8 +235,8 @@ impl SharedCoreModel {
         (p50_ns > 0.0).then_some(p50_ns)
     }
 
-    /// Predicts threads and processes: strategies on a core, at orders a second of all
-    /// together, next to others that only wake up and find nothing to do.
+    /// Predicts the costs, as threads and as processes, of a number of strategies on a core at an
+    /// order rate, next to others that wake up and find nothing to do.
     pub fn predict(&self, strategies: f64, rate_per_s: f64, idle_wakes: f64) -> [CorePrediction; 2] {
         [0, 1].map(|level| {
             let cpu_ns = self.cpu_at(strategies, rate_per_s, idle_wakes, level);

@@ -17,16 +17,16 @@ use serde::{Deserialize, Serialize};
 /// An estimated shift with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// Point estimate.
+    /// Point estimate of the shift.
     pub value: f64,
-    /// Lower end of the interval.
+    /// Lower end of the 95 % interval.
     pub low: f64,
-    /// Upper end of the interval.
+    /// Upper end of the 95 % interval.
     pub high: f64,
 }
 
 impl Estimate {
-    /// Converts value and ends by an increasing function.
+    /// Applies an increasing function to the estimate and to both ends of its interval.
     pub fn map(self, f: impl Fn(f64) -> f64) -> Self {
         Self { value: f(self.value), low: f(self.low), high: f(self.high) }
     }
@@ -40,9 +40,9 @@ impl Estimate {
 /// One run's value in a comparison, with the run's core placement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Figure of the run.
+    /// Measured value of the run.
     pub value: f64,
-    /// Placement of the run.
+    /// Number of the core placement in which the run was measured.
     pub placement: usize,
 }
 

@@ -3,12 +3,12 @@
 
 use super::shift::Estimate;
 
-/// The confidence of an interval of a mean.
+/// The confidence level of an interval of a mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confidence {
-    /// 95 %: the intervals that tables show.
+    /// 95 %, which tables show.
     Usual,
-    /// 90 %: two one-sided tests at 5 % each.
+    /// 90 %, for an equivalence test: two one-sided tests at 5 % each.
     Equivalence,
 }
 
@@ -52,7 +52,7 @@ fn around(value: f64, reach: f64) -> Option<Estimate> {
     })
 }
 
-/// Returns the mean of independent values with its interval; `None` with fewer than two.
+/// Returns the mean of independent values with its confidence interval; `None` with fewer than two.
 pub fn mean_interval(values: &[f64], confidence: Confidence) -> Option<Estimate> {
     if values.len() < 2 {
         return None;
@@ -61,8 +61,8 @@ pub fn mean_interval(values: &[f64], confidence: Confidence) -> Option<Estimate>
     around(mean(values), reach)
 }
 
-/// Returns how much higher the mean of `b` is than that of `a`, with its interval at 95 % (Welch:
-/// their variances may differ); `None` with fewer than two values of either.
+/// Returns the mean of `b` minus the mean of `a`, with its interval at 95 % (Welch's t: their
+/// variances may differ); `None` with fewer than two values of either.
 pub fn mean_difference(a: &[f64], b: &[f64]) -> Option<Estimate> {
     if a.len().min(b.len()) < 2 {
         return None;

@@ -15,8 +15,8 @@ pub const DISTURBED: Noise =
 /// The noise of a p99.9: a spread as large as the value, with a long upper tail.
 pub const TAIL: Noise =
     |normal, burst, chance| (0.3 * normal).exp() + if chance < 0.2 { 2.0 * burst } else { 0.0 };
-/// A machine in one of two states that the core-to-core round trip does not show: one run in four
-/// is 1.8 times as slow.
+/// The noise of a machine in one of two states that the core-to-core round trip does not show: one
+/// run in four is 1.8 times as slow.
 pub const TWO_FACES: Noise =
     |normal, _, chance| (0.03 * normal).exp() * if chance < 0.25 { 1.8 } else { 1.0 };
 
@@ -24,7 +24,7 @@ fn draw(noise: Noise, draws: &mut SeededRng) -> f64 {
     noise(normal(draws), -draws.next_unit().ln(), draws.next_unit())
 }
 
-/// Draws from the standard normal distribution.
+/// Draws a random number from the standard normal distribution.
 pub fn normal(draws: &mut SeededRng) -> f64 {
     (-2.0 * draws.next_unit().ln()).sqrt() * (std::f64::consts::TAU * draws.next_unit()).cos()
 }
@@ -99,7 +99,7 @@ pub const P50_NS: [u32; 40] = [
     3997695, 4007935, 4034559, 4849663, 8036351, 9109503, 12124159, 12001279, 6635519, 9420799, 6410239,
     9986047, 8212479, 4714495, 10706943, 5435391, 9453567, 7913471,
 ];
-/// The 99.9th percentiles (p99.9) of these runs.
+/// Measured 99.9th percentiles (p99.9) of the runs of [`P50_NS`], in nanoseconds.
 pub const P999_NS: [u32; 40] = [
     11296767, 11468799, 14032895, 28004388, 50874959, 28015515, 45981170, 43558287, 28043857, 20075452,
     20070399, 16112271, 16515071, 55934796, 36208639, 28040132, 51806207, 34504503, 54642098, 32227327,
@@ -114,7 +114,7 @@ pub const FLOORS_NS: [u32; 48] = [
     310, 312, 319, 316, 319, 316, 46, 334, 333, 338, 340, 41, 45, 45, 45, 45, 45, 45, 278, 46, 46, 41, 47,
     47, 47, 45, 45, 45, 45, 41, 47, 43, 47, 47, 47, 47, 47, 46, 45, 45, 45, 45, 40, 45, 45, 45, 45, 48,
 ];
-/// p50 of rt_venue in each of these runs.
+/// Measured p50 of rt_venue in each run of [`FLOORS_NS`], in nanoseconds.
 pub const QUIET_P50_NS: [u32; 48] = [
     641, 641, 641, 650, 641, 641, 421, 651, 647, 650, 651, 260, 250, 240, 240, 240, 240, 250, 641, 240, 240,
     240, 250, 250, 240, 239, 240, 240, 240, 241, 240, 240, 240, 246, 246, 250, 240, 240, 241, 242, 250, 250,

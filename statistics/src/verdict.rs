@@ -20,8 +20,8 @@ named_enum! {
 }
 
 impl Difference {
-    /// Returns what the pairs show: first whether the difference is within the margin, then its
-    /// direction.
+    /// Returns the verdict of the comparison: first whether the difference is within the margin,
+    /// then its direction.
     pub fn verdict(&self) -> Verdict {
         match self.direction() {
             _ if self.equivalence.is_some_and(|test| test.is_shown()) => Verdict::Equivalent,

@@ -15,7 +15,8 @@ use system::clock::{Clock, Timebase};
 /// enough for each built-in strategy.
 const PREFETCH_LINES: usize = 32;
 
-/// Maximum number of reports that one duty cycle takes before the strategy may send again.
+/// Maximum number of reports that one duty cycle takes from the ring before the strategy may send
+/// again.
 pub const BATCH: usize = 16;
 
 /// The agent that runs a strategy: it delivers reports and market data and sends orders.
@@ -44,7 +45,7 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
         Self { strategy, session, market_feed: None, working_set: None }
     }
 
-    /// Adds market data that the agent delivers, if the strategy wants it.
+    /// Adds market data, which the agent delivers if the strategy wants it.
     #[must_use]
     pub fn with_market_data(self, market: Option<Market>) -> Self {
         let market = market.filter(|_| self.strategy.wants_market_data());
@@ -71,8 +72,8 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
         self.market_feed.is_some()
     }
 
-    /// Returns the operations with which a program with its own loop trades between two duty
-    /// cycles.
+    /// Returns the trading operations for a program with its own loop, which trades between two
+    /// duty cycles.
     #[inline]
     pub fn orders<'a, C: Clock>(&'a mut self, cycle: &'a mut Cycle<C>) -> impl Orders {
         CycleOrders { session: &mut self.session, market_feed: &mut self.market_feed, cycle }

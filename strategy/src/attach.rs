@@ -14,10 +14,10 @@ use thiserror::Error;
 /// The error that a strategy cannot be attached to its run.
 #[derive(Debug, Error)]
 pub enum AttachError {
-    /// A segment is missing or invalid.
+    /// A shared-memory segment of the strategy is missing or invalid.
     #[error(transparent)]
     Segment(#[from] RegionError),
-    /// The plan has no such strategy.
+    /// The plan has no strategy with this index.
     #[error("the plan has no thread for strategy {0}")]
     NoThread(u16),
 }
@@ -27,7 +27,7 @@ fn thread(plan: &Plan, index: StrategyIndex) -> Result<&ThreadPlan, AttachError>
     Ok(&plan.threads[thread])
 }
 
-/// Builds the context from which the incarnation `epoch` of a strategy is created.
+/// Builds the context from the plan for the incarnation `epoch` of a strategy.
 pub fn context(
     plan: &Plan,
     index: StrategyIndex,
@@ -54,7 +54,7 @@ pub fn context(
     Ok(context)
 }
 
-/// Builds the session of a strategy that sends its orders through `submit`.
+/// Builds the session of a strategy, which sends its orders through the producer `submit`.
 pub fn session<P: Producer>(
     plan: &Plan,
     context: &Context,

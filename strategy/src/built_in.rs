@@ -5,13 +5,13 @@ use protocol::wire::Report;
 
 /// A built-in strategy: player, market maker, taker or crosser.
 pub enum BuiltIn {
-    /// Plays its schedule.
+    /// The player, which sends the orders of its schedule.
     Player(Player),
-    /// Quotes both sides of the market.
+    /// The market maker, which quotes both sides of the market.
     Maker(Maker),
-    /// Trades against others' quotes.
+    /// The taker, which trades against the quotes of others.
     Taker(Taker),
-    /// Takes its own orders in turn.
+    /// The crosser, which rests an order and trades against it with the next one.
     Crosser(Crosser),
 }
 

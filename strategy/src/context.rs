@@ -9,24 +9,24 @@ use shm::memory::ReadOnlyWords;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
-/// Identity, schedule and settings with which an incarnation of a strategy is created.
+/// The identity, the schedule and the settings from which an incarnation of a strategy is created.
 #[derive(Clone)]
 pub struct Context {
     /// Index of the strategy, from 0.
     pub strategy: u16,
-    /// Number of strategies.
+    /// Number of strategies in the run.
     pub strategies: u16,
-    /// Number of venues: orders go to 0 … `venues` − 1.
+    /// Number of venues in the run: orders go to 0 … `venues` − 1.
     pub venues: u16,
     /// Incarnation of the strategy: 0, incremented by each restart after a crash. No state of the
     /// predecessor is left.
     pub epoch: u16,
-    /// Maximum number of orders: those of the plan, less what predecessors sent. Once they are sent
-    /// the strategy has finished.
+    /// Maximum number of orders that the strategy may send: those of the plan, less those that its
+    /// predecessors sent. Once they are sent the strategy has finished.
     pub orders: u64,
-    /// Maximum number of orders open at once.
+    /// Maximum number of the strategy's orders that are open at once.
     pub max_open: u64,
-    /// Number of orders sent by predecessors.
+    /// Number of orders that earlier incarnations of the strategy sent.
     pub sent_before: u64,
     inherited: Option<ReadOnlyWords>,
     schedule: ReadOnlyWords,
@@ -54,21 +54,21 @@ impl Context {
         }
     }
 
-    /// Adds the segment with the positions that the strategy inherits.
+    /// Adds the shared-memory segment with the positions that the strategy inherits.
     #[must_use]
     pub fn with_inherited_positions(self, segment: ReadOnlyWords) -> Self {
         Self { inherited: Some(segment), ..self }
     }
 
-    /// Returns `true` if the strategy continues for one that has ended: it was restarted after a
-    /// death, or an operator has replaced its predecessor.
+    /// Returns `true` if an earlier incarnation of the strategy has ended: it died and was
+    /// restarted, or an operator has replaced it.
     pub const fn is_successor(&self) -> bool {
         self.epoch > 0
     }
 
-    /// Returns the positions that the strategy inherits, as the engine had them when its
-    /// predecessor had ended; none in the first incarnation. A fill of a predecessor's order after
-    /// that is not in them.
+    /// Returns the positions that the strategy inherits: those of the engine when the predecessor
+    /// had ended; none in the first incarnation. A fill of a predecessor's order after that is not
+    /// in them.
     pub fn positions(&self) -> impl Iterator<Item = InheritedPosition> {
         self.inherited.iter().flat_map(positions::read)
     }
@@ -80,7 +80,8 @@ impl Context {
         found.unwrap_or(InheritedPosition { instrument, ..InheritedPosition::default() })
     }
 
-    /// Returns the scheduled orders, earliest first. The strategy may send them, others or none.
+    /// Returns the strategy's scheduled orders, earliest first. The strategy may send them, others
+    /// or none.
     pub fn schedule(&self) -> impl Iterator<Item = Entry> {
         let schedule = self.schedule.clone();
         (0..self.entries).filter_map(move |position| {
@@ -91,7 +92,7 @@ impl Context {
         })
     }
 
-    /// Returns the built-in strategy that sends the orders of this schedule.
+    /// Creates the built-in strategy that sends the orders of this context's schedule.
     pub fn player(&self) -> Player {
         let player = Player::new(self.schedule.clone(), self.entries, self.pacing);
         if self.epoch == 0 { player } else { player.resume(self.sent_before as usize) }

@@ -1,5 +1,5 @@
-//! A crosser: rests an order, takes it with the next one, and so on. Its load can last for any
-//! time, because nothing of it stays open at an exchange.
+//! A crosser: a strategy that rests an order and trades against it with its next order. Its load
+//! can last for any time, because nothing of it stays open at an exchange.
 //!
 //! At each venue the first scheduled order is sent as it is, and the second one becomes a market
 //! order of the other side for the quantity of the first: it takes that order, or another one that
@@ -9,7 +9,7 @@ use crate::player::{OrderShaper, Player};
 use crate::{Orders, Strategy};
 use protocol::wire::{Operation, OrderId, OrderRequest, OrderTerms, OrderType, Side, TimeInForce};
 
-/// A strategy that takes with every second order what it has rested with the one before.
+/// A strategy whose every second order trades against the resting order that it sent before.
 pub struct Crosser {
     player: Player,
     state: CrosserState,
@@ -21,7 +21,7 @@ struct CrosserState {
 }
 
 impl Crosser {
-    /// Creates a crosser at `venues` venues that sends at the times of a player.
+    /// Creates a crosser that trades at the first `venues` venues, at the times of a player.
     pub fn new(player: Player, venues: u16) -> Self {
         Self { player, state: CrosserState { resting: vec![None; venues.into()] } }
     }

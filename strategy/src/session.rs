@@ -60,20 +60,21 @@ impl<P: Producer> Session<P> {
         }
     }
 
-    /// Sets the incarnation of the strategy: sequences begin at 0 again, earlier reports are
-    /// ignored.
+    /// Sets the incarnation of the strategy, from 0: sequences begin at 0 again, reports to earlier
+    /// incarnations are ignored.
     #[must_use]
     pub fn with_epoch(self, epoch: u16) -> Self {
         Self { epoch, ..self }
     }
 
-    /// Sets the maximum number of orders, for which the stamp log has capacity.
+    /// Sets the maximum number of orders that the session may send, for which the stamp log has
+    /// capacity.
     #[must_use]
     pub fn with_budget(self, budget: u64) -> Self {
         Self { budget, ..self }
     }
 
-    /// Returns `true` if the maximum number of orders is sent.
+    /// Returns `true` if the session has sent its maximum number of orders.
     pub const fn is_spent(&self) -> bool {
         self.next_sequence >= self.budget
     }
@@ -90,8 +91,8 @@ impl<P: Producer> Session<P> {
         self.next_sequence - self.returned - self.rejected
     }
 
-    /// Returns `true` if another order may be sent now, by the maximum number and that of open
-    /// orders.
+    /// Returns `true` if another order may be sent now: neither the maximum number of orders nor
+    /// that of open orders is reached.
     pub fn can_send(&self) -> bool {
         !self.is_spent() && self.open() < self.max_open
     }
@@ -188,14 +189,16 @@ impl<P: Producer> Session<P> {
         self.submit.has_queued()
     }
 
-    /// Logs the checksums of the orders sent and the reports received.
+    /// Writes the checksums of the orders sent and of the reports received to the stamp log, at the
+    /// end.
     pub fn seal(&self, log: &mut StampLog) {
         let Self { strategy, epoch, .. } = *self;
         log.append_checksum(LinkEnd::sender(HandOff::Submit, strategy, epoch), self.submitted);
         log.append_checksum(LinkEnd::receiver(HandOff::Return, strategy, epoch), self.reported);
     }
 
-    /// Publishes the session's counters, and clears the announcement of the last push.
+    /// Publishes the session's counters in shared memory, and clears the announcement of the last
+    /// push.
     pub fn publish(&mut self, slot: &AgentSlot<'_>) {
         self.submit.ring_mut().withdraw();
         slot.set(StrategyCounter::Sent, self.next_sequence);

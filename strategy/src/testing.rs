@@ -21,8 +21,9 @@ pub enum Event {
 }
 
 /// Runs a strategy for at most `cycles` duty cycles against an echo that executes each order in
-/// full. A cycle takes one microsecond (a tick is a nanosecond); an order is executed in the cycle
-/// after it was sent. Ends early when the strategy has finished and has all its reports.
+/// full, and returns what was sent and reported. A cycle takes one microsecond (a tick is a
+/// nanosecond); an order is executed in the cycle after it was sent. Ends early when the strategy
+/// has finished and has all its reports.
 pub fn play_against_echo(strategy: impl Strategy, cycles: u64) -> Vec<Event> {
     let (submit, mut submit_end) = spsc::heap_ring::<MESSAGE_WORDS>(1024);
     let (mut returns, returns_end) = spsc::heap_ring::<MESSAGE_WORDS>(1024);

@@ -1,5 +1,5 @@
-//! The working set of a strategy: a heap of its own that it walks between its orders, so that
-//! caches and TLB are as full as those of a strategy with models and books when it sends.
+//! The working set of a strategy: heap memory that it walks between its orders, so that caches and
+//! TLB are as full as those of a strategy with models and books when it sends.
 //!
 //! The walk follows pointers: each cache line holds the index of the next one, and the lines form
 //! one cycle in random order. So the hardware cannot fetch ahead, and the walk touches the whole
@@ -90,8 +90,8 @@ impl WalkTimes {
 }
 
 impl WorkingSet {
-    /// Allocates the heap of a strategy and touches each of its pages. Returns `None` if the run
-    /// has no working set.
+    /// Allocates the working set of a strategy and touches each of its pages; `None` if the
+    /// run has no working set.
     pub fn allocate(settings: &MemorySettings, strategy: u16) -> Option<Self> {
         let count = u32::try_from(settings.lines()).ok().filter(|count| *count > 0)?;
         let mut lines: Box<[Line]> = (0..count).map(|next| Line { next }).collect();

@@ -1,4 +1,4 @@
-//! Deaths that are proven before the kernel has dismantled the process, which takes it
+//! Early deaths: processes whose death is proven before the kernel has dismantled them, which takes
 //! milliseconds.
 //!
 //! ```text
@@ -28,8 +28,8 @@ pub(super) struct EarlyDeaths {
 }
 
 impl EarlyDeaths {
-    /// Kills processes whose locks are free, and concludes the exit of killed ones whose threads
-    /// are all exiting.
+    /// Kills processes whose thread locks are free, and concludes the exit of killed processes
+    /// whose threads are all exiting.
     pub fn step(
         &mut self,
         containment: &Containment<'_>,
@@ -59,12 +59,12 @@ impl EarlyDeaths {
         }
     }
 
-    /// Returns `true` if it is to be observed which threads of a process are exiting.
+    /// Returns `true` if the runtime should observe which threads of a process are exiting.
     pub fn awaits_threads(&self, process: usize) -> bool {
         self.killed.get(process).is_some_and(Option::is_some)
     }
 
-    /// Returns `true` if the next step is due at once.
+    /// Returns `true` if the supervisor's next step is due at once, for an early death.
     pub fn is_urgent(&self, now_ns: u64) -> bool {
         let busy_ns = BUSY_TIME.as_nanos() as u64;
         self.killed.iter().flatten().any(|(_, since)| now_ns.saturating_sub(*since) < busy_ns)

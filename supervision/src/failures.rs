@@ -25,19 +25,19 @@ pub(super) struct FailedProcess {
 }
 
 impl FailedProcess {
-    /// Returns the time that the process has left to exit.
-    pub fn left(&self, now_ns: u64, wait: Duration) -> Duration {
+    /// Returns how much of the time `wait` a failed process still has to exit.
+    pub fn time_left(&self, now_ns: u64, wait: Duration) -> Duration {
         let waited = Duration::from_nanos(now_ns.saturating_sub(self.since_ns));
         if self.awaits_exit { wait.saturating_sub(waited) } else { Duration::ZERO }
     }
 }
 
-/// Returns the outcome of a run that failed because of a process.
+/// Returns the outcome of a run that failed because of a process, for the reason `what`.
 pub fn failure(process: &str, pid: u32, what: String) -> RunOutcome {
     RunOutcome::Failed { process: process.to_owned(), pid, what }
 }
 
-/// Returns the outcome of a run that failed because memory was lost.
+/// Returns the outcome of a run that failed because shared memory was lost, in the launcher's name.
 pub fn memory_failure(launcher: u32) -> RunOutcome {
     failure("launcher", launcher, MEMORY_LOST.into())
 }
@@ -103,7 +103,7 @@ impl Supervisor<'_> {
         None
     }
 
-    /// Returns the process whose last words are to be observed.
+    /// Returns the failed process whose last stderr lines are to be observed.
     pub const fn failing_process(&self) -> Option<usize> {
         match &self.phase {
             Phase::Failing(failed) => Some(failed.process),
@@ -119,7 +119,7 @@ impl Supervisor<'_> {
     ) -> Option<RunOutcome> {
         let message = observed.last_words.as_deref()?;
         let runs = observed.exited_normally(failed.process).is_none();
-        if failed.awaits_exit && runs && !failed.left(self.now_ns(), self.limits.exit_wait).is_zero() {
+        if failed.awaits_exit && runs && !failed.time_left(self.now_ns(), self.limits.exit_wait).is_zero() {
             return None;
         }
         let what = self.cause(failed, message, observed);

@@ -14,15 +14,14 @@ pub use protocol::faults::is_by_signal;
 /// Whether a strategy is running, so that it can receive a fault now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// The strategy has not run its first duty cycle: it waits for a core. A due fault waits for
-    /// it.
+    /// The strategy has not completed its first duty cycle. A due fault waits for it.
     Starting,
     Running,
     /// The strategy has exited, or is being restarted.
     Gone,
 }
 
-/// A fault to inject now.
+/// An injected fault that is due now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueFault {
     /// Index of the fault in the plan.
@@ -33,7 +32,7 @@ pub struct DueFault {
     pub target: Option<Role>,
 }
 
-/// The faults of a plan that are signals and still to be injected.
+/// The plan's faults that the launcher injects by signal and has not injected yet.
 #[derive(Clone, Debug)]
 pub struct FaultSchedule {
     pending: Vec<PendingFault>,
@@ -50,12 +49,12 @@ struct PendingFault {
 }
 
 impl FaultSchedule {
-    /// Removes all pending faults: none is injected any more.
+    /// Removes all pending faults, so that none is injected any more.
     pub fn clear(&mut self) {
         self.pending.clear();
     }
 
-    /// Creates the schedule of the faults in a plan; `seed` is the run's.
+    /// Creates the schedule of a plan's signal faults; `seed` is the run's.
     pub fn new(plan: &Plan, seed: u64) -> Self {
         let coming = |(fault, planned): (usize, &Fault)| match planned.when {
             FaultTime::At { ns } if is_by_signal(planned) => {
@@ -76,9 +75,10 @@ impl FaultSchedule {
         self.pending.iter().map(|coming| coming.next_ns).min()
     }
 
-    /// Removes the faults that are due. A fault needs a running victim; without one it does not
-    /// take place, unless its victim is still starting: then it waits. Missed
-    /// repetitions of a fault are skipped: the next time counts from now.
+    /// Removes and returns the faults that are due at `now_ns`, nanoseconds after the start. A
+    /// fault needs a running victim; without one it does not take place, unless its victim is still
+    /// starting: then it waits. Missed repetitions of a fault are skipped: the next time counts
+    /// from now.
     pub fn take_due(&mut self, now_ns: u64, strategies: &[Presence]) -> Vec<DueFault> {
         let mut all = Vec::new();
         loop {

@@ -1,6 +1,6 @@
-//! The supervisor of a run: decides what follows from what is observed, from the first process to
-//! the last. A role that dies, hangs or reports an error ends the run, unless its death is
-//! contained ([`containment`]); so does Ctrl-C.
+//! The supervisor of a run: decides from observations which actions follow, from the start of the
+//! first process to the end of the last. A role that dies, hangs or reports an error ends the run,
+//! unless its death is contained ([`containment`]); so does Ctrl-C.
 //!
 //! It is pure: no process, clock, file or signal inside. [`Supervisor::step`] takes what was
 //! observed and gives actions. The runtime observes and performs them
@@ -61,7 +61,7 @@ use record::run::{Addition, Incident, Outage, RoleRestart, RunOutcome};
 use stall_exemptions::StarvedProcesses;
 use std::time::Duration;
 
-/// Maximum time for the roles of an interrupted run to exit, whatever they wait for.
+/// Maximum time for the roles of an interrupted run to exit, whatever the roles wait for.
 pub const INTERRUPTED_GRACE: Duration = Duration::from_secs(2);
 /// Maximum number of waits at the end of a run for engine and exchanges that are away: longer than
 /// a process may take to start. Without it, a role that crashes repeatedly would be awaited
@@ -73,29 +73,30 @@ const INTERRUPTED_STRETCH: u64 = 2;
 /// The time limits of a run, in addition to its liveness deadline.
 #[derive(Clone, Copy, Debug)]
 pub struct SupervisionLimits {
-    /// Maximum time for the processes to become ready.
+    /// Maximum time for the processes of the run to become ready.
     pub start: Duration,
-    /// Time from the decision to open the barrier to time zero, per run and per thread.
+    /// Time from the decision to open the start barrier to the schedule's time zero: a part per
+    /// run, and a part per thread.
     pub lead: (Duration, Duration),
-    /// Maximum time without progress, in addition to the longest delay of a venue.
+    /// Maximum time without progress of the run, in addition to the longest delay of a venue.
     pub silence: Duration,
-    /// Maximum time without progress at the end of trading.
+    /// Time without progress after which trading counts as over, in a run with exchanges.
     pub quiet: Duration,
     /// Maximum time for the roles to finish and exit, and for an interrupted run to drain in
     /// addition to its longest delay. Extended while they wait for a core.
     pub grace: Duration,
-    /// Maximum time for the roles of an interrupted run to exit, whatever they wait for.
+    /// Maximum time for the roles of an interrupted run to exit, whatever the roles wait for.
     pub interrupted_grace: Duration,
-    /// An engine that was idle this long has drained.
+    /// Idle time of the engine after which it counts as drained.
     pub idle: Duration,
-    /// How long a strategy that an operator ends may take to read the last reports of its orders.
+    /// Maximum time for a strategy that an operator ends to read the last reports of its orders.
     pub read: Duration,
-    /// How long a failed strategy has to exit, so that the kernel can report how.
+    /// Time that a failed strategy has to exit, so that the kernel can report its exit status.
     pub exit_wait: Duration,
-    /// Maximum time between SIGKILL and exit. A process that does not exit may still write its
-    /// memory.
+    /// Maximum time from SIGKILL to the exit of a process. A process that does not exit may still
+    /// write its memory.
     pub kill: Duration,
-    /// Number of termination signals that end the run at once.
+    /// Number of termination signals after which the run ends at once.
     pub max_requests: usize,
 }
 
@@ -167,34 +168,35 @@ enum NextPhase {
     End(RunOutcome),
 }
 
-/// What a supervisor records of a run.
+/// What a supervisor records about a run: deaths, restarts, faults and warnings.
 pub struct SupervisionRecord {
-    /// Contained deaths of strategies.
+    /// Contained deaths of strategies, in the order of their detection.
     pub incidents: Vec<Incident>,
-    /// Deaths of engine and exchanges.
+    /// Deaths of engine and exchanges, which were restarted from their journals.
     pub role_restarts: Vec<RoleRestart>,
-    /// Deaths of gateways.
+    /// Deaths of gateways during the run.
     pub outages: Vec<Outage>,
-    /// Strategies that operators added.
+    /// Strategies that operators added to the run.
     pub additions: Vec<Addition>,
-    /// How often each fault of the plan was injected; `None`: not by the launcher.
+    /// Number of injections of each fault of the plan; `None` for a fault that the launcher does
+    /// not inject.
     pub fault_injections: Vec<Option<u64>>,
-    /// Warnings about the run.
+    /// Warnings about the run, one line each.
     pub warnings: Vec<String>,
 }
 
-/// Orders of a run in progress.
+/// The number of sent and open orders of a run in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TradingProgress {
-    /// Orders sent by all incarnations.
+    /// Number of orders sent by all incarnations of all strategies.
     pub sent: u64,
-    /// Orders without a report, of the running incarnations.
+    /// Number of orders without a last report, of the running incarnations.
     pub open: u64,
-    /// No more orders are expected.
+    /// Whether no more orders are expected, so that only open ones remain.
     pub is_draining: bool,
 }
 
-/// The supervisor of one run. Pure: see the module.
+/// The supervisor of one run: a state machine from observations to actions. Pure: see the module.
 pub struct Supervisor<'a> {
     plan: &'a Plan,
     due: DueTimes<'a>,
@@ -265,8 +267,8 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Decides what follows from what was observed at the tick `now`. The actions must be performed
-    /// in order, before anything is observed again.
+    /// Decides which actions follow from the observations of the tick `now`, and passes them to
+    /// `out`. The actions must be performed in order, before anything is observed again.
     pub fn step(&mut self, observed: &Observations, now: u64, out: &mut impl Actions) {
         self.decide(observed, now, out);
     }
@@ -533,7 +535,7 @@ impl<'a> Supervisor<'a> {
         (ticks.saturating_sub(self.start_ticks) as f64 * self.plan.ns_per_tick) as u64
     }
 
-    /// Returns the orders of the run in progress.
+    /// Returns the number of sent and open orders of the run so far.
     pub const fn progress(&self) -> TradingProgress {
         let (sent, open) = self.progress;
         TradingProgress { sent, open, is_draining: self.is_draining }
@@ -544,28 +546,28 @@ impl<'a> Supervisor<'a> {
         matches!(self.phase, Phase::Trading)
     }
 
-    /// Returns `true` once the barrier was opened.
+    /// Returns `true` once the start barrier was opened.
     pub const fn is_open(&self) -> bool {
         self.start_ticks > 0
     }
 
-    /// Returns the failure detector of threads: it knows which ones the kernel is to be asked
-    /// about.
+    /// Returns the failure detector of threads, by which the runtime decides which threads to ask
+    /// the kernel about.
     pub const fn liveness(&self) -> &Liveness {
         &self.liveness
     }
 
-    /// Returns `true` if it is to be observed which threads of a process are exiting.
+    /// Returns `true` if the runtime should observe which threads of a process are exiting.
     pub fn awaits_threads(&self, process: usize) -> bool {
         self.early_deaths.awaits_threads(process)
     }
 
-    /// Returns the contained deaths: they determine what is observed of processes.
+    /// Returns the contained deaths, by which the runtime decides what to observe of processes.
     pub const fn containment(&self) -> &Containment<'a> {
         &self.containment
     }
 
-    /// Returns what was recorded of the run.
+    /// Converts the supervisor to the record of the run: deaths, restarts, faults and warnings.
     pub fn into_record(self) -> SupervisionRecord {
         let mut warnings = self.disk_waits.warnings(self.plan);
         warnings.extend(self.debugger_stops.warnings(self.plan));

@@ -1,4 +1,4 @@
-//! Decides on the measured loops of a benchmark from the barrier to their end.
+//! Supervises the measured loops of a benchmark, from the start barrier to the loops' end.
 //!
 //! ```text
 //! Go ── interrupted ─▶ Drain: a writer stops ──┐
@@ -33,6 +33,7 @@ pub(super) struct MeasuredLoops {
 }
 
 impl MeasuredLoops {
+    /// Creates the state of loops that started at `now_ns`, in nanoseconds.
     pub fn new(now_ns: u64) -> Self {
         Self { state: RunState::Go, progress: 0, since_ns: now_ns }
     }

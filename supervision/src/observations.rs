@@ -1,4 +1,4 @@
-//! The supervisor's input: values that the runtime or the simulation observed.
+//! The supervisor's input: the state of a run as observed by the runtime or the simulation.
 //!
 //! Exits of processes are observed before their memory: what is seen of a dead process is final.
 
@@ -8,59 +8,60 @@ use protocol::plan::{Plan, Role};
 use protocol::status::{LivenessSample, ThreadState};
 use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, Repair};
 
-/// The state of a run at one time. What strategies write is not trusted.
+/// The observed state of a run at one time. What strategies write is not trusted.
 #[derive(Clone, Debug, Default)]
 pub struct Observations {
-    /// Processes in the order of the plan.
+    /// Observations of processes, in the order of the plan.
     pub processes: Vec<ProcessObservation>,
-    /// Threads in the order of the plan.
+    /// Observations of threads, in the order of the plan.
     pub threads: Vec<ThreadObservation>,
-    /// Strategies by index.
+    /// Observations of strategies, by index.
     pub strategies: Vec<StrategyObservation>,
     /// Strategies that operators ended and that have no open order left, in the order of the
     /// commands.
     pub ended_by_operators: Vec<OperatorEnd>,
     /// Strategies that operators add, as confirmed by the engine, in the order of the commands.
     pub added_by_operators: Vec<OperatorAddition>,
-    /// Gateways by venue.
+    /// Observations of gateways, by gateway index.
     pub gateways: Vec<GatewayObservation>,
-    /// Exchanges in the order of the plan.
+    /// Observations of exchanges, in the order of the plan.
     pub exchanges: Vec<ExchangeObservation>,
     /// The engine's counters; `None` if the plan has no engine.
     pub engine: Option<EngineObservation>,
     /// Damage of memory that several strategies write, as reported by the engine.
     pub damage: Option<ProtocolViolation>,
-    /// The slot that blocks the submit hand-off, as reported by the engine.
+    /// The claimed and unwritten slot that blocks the submit hand-off, as reported by the engine.
     pub blocked_claim: Option<BlockedClaim>,
-    /// Number of termination signals since the start.
+    /// Number of termination signals that the launcher received since the start.
     pub termination_requests: usize,
-    /// The launcher itself has accessed lost memory: shared memory may read as zeros.
+    /// Whether the launcher itself has accessed lost memory, so that shared memory may read as
+    /// zeros.
     pub has_launcher_lost_memory: bool,
-    /// A process has died of an access to lost memory.
+    /// Whether a process has died of an access to lost memory.
     pub has_process_lost_memory: bool,
     /// Last lines of the stderr of the process that `Supervisor::failing_process` names.
     pub last_words: Option<String>,
-    /// Exemptions of a run without progress, if `Supervisor::needs_exemptions`.
+    /// Reasons that excuse a run without progress, if `Supervisor::needs_exemptions`.
     pub exemptions: Option<StallExemptions>,
-    /// An action that could not be performed: the run ends.
+    /// The error of an action that could not be performed, which ends the run.
     pub launcher_error: Option<String>,
 }
 
 /// One process of the plan, as the kernel reports it.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessObservation {
-    /// Process id.
+    /// Process id as seen by the launcher.
     pub pid: u32,
     /// How the process exited; `None` while it runs.
     pub exit: Option<ExitObservation>,
-    /// The kernel confirms that the process, and all inside its container, are gone.
+    /// Whether the kernel confirms that the process, and all inside its container, are gone.
     pub is_proven_dead: bool,
-    /// All its threads that held a lock have died, by the words of the locks. A hint: the process
-    /// itself can write them. Observed where a death can be proven early.
+    /// Whether all threads of the process that held a lock have died, according to the lock words.
+    /// A hint: the process itself can write them. Observed where a death can be proven early.
     pub is_lock_free: bool,
-    /// Which of its threads are exiting, if `Supervisor::awaits_threads`.
+    /// The process's threads and how many are exiting, if `Supervisor::awaits_threads`.
     pub exiting: Option<ExitingObservation>,
-    /// Why the process could not be restarted, if the last start failed.
+    /// The error of the last attempt to restart the process; `None` if it succeeded.
     pub failed_start: Option<String>,
     /// The CPU time of a process that runs although it was killed.
     pub cpu: Option<CpuSample>,
@@ -77,14 +78,14 @@ impl ProcessObservation {
 /// The threads of a killed process, as the kernel reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExitingObservation {
-    /// Number of threads.
+    /// Number of threads of the process.
     pub count: usize,
-    /// Number of threads that cannot store to memory any more.
+    /// Number of the threads that cannot store to memory any more.
     pub exiting: usize,
 }
 
 impl ExitingObservation {
-    /// Returns `true` if no thread can store to memory any more.
+    /// Returns `true` if no thread of the process can store to memory any more.
     pub const fn is_all(&self) -> bool {
         self.count > 0 && self.exiting == self.count
     }
@@ -93,45 +94,48 @@ impl ExitingObservation {
 /// The exit status of a process that was never started, for messages.
 pub const NOT_STARTED: &str = "not started";
 
-/// How a process exited.
+/// The exit of a process: status, signal and last output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExitObservation {
-    /// It exited with status 0.
+    /// Whether the process exited with status 0.
     pub is_success: bool,
-    /// It was killed by a signal.
+    /// Whether the process was killed by a signal.
     pub was_killed: bool,
-    /// The exit status for messages.
+    /// The exit status as text for messages.
     pub text: String,
-    /// Last lines of the stderr of a dead end of a board.
+    /// Last stderr lines of a dead process of a board benchmark.
     pub last_words: String,
-    /// All its threads were exiting, and the kernel had not dismantled the process.
+    /// Whether the exit was concluded early: all threads were exiting, and the kernel had not
+    /// dismantled the process.
     pub is_early: bool,
 }
 
-/// One thread's status block.
+/// The status block of one thread, with the kernel's facts about the thread.
 #[derive(Clone, Debug)]
 pub struct ThreadObservation {
-    /// State, thread id and heartbeat.
+    /// State, thread id and heartbeat of the thread.
     pub pulse: LivenessSample,
-    /// The clock after the pulse was read, in ticks.
+    /// Clock reading after the heartbeat was read, in ticks.
     pub ticks: u64,
-    /// The thread's own message, if it reports that it failed.
+    /// Error message of the thread, if it reports that it failed.
     pub error: String,
     /// Events counted by a measured loop; 0 for other roles.
     pub measured_events: u64,
-    /// CPU time of a silent thread: `Some` if the kernel was asked, with its answer.
+    /// CPU time of a silent thread: the outer `Some` means that the kernel was asked, the inner one
+    /// is its answer.
     pub cpu: Option<Option<CpuSample>>,
-    /// A journal thread of its process waits for the disk.
+    /// Whether a journal thread of the thread's process waits for the disk.
     pub waits_for_disk: bool,
-    /// The debugger that has stopped a strategy's process: `Some` if the kernel was asked.
+    /// The debugger that has stopped the strategy's process: the outer `Some` means that the kernel
+    /// was asked.
     pub debugger: Option<Option<Debugger>>,
-    /// The kernel reports that the running process has no such thread any more. Observed of a
-    /// strategy's thread that dies alone, once it is silent or reports its end.
+    /// Whether the kernel reports that the running process has no such thread any more. Observed of
+    /// a strategy's thread that dies alone, once it is silent or reports its end.
     pub is_gone: bool,
 }
 
 impl ThreadObservation {
-    /// Returns the reported state.
+    /// Returns the state that the thread reported.
     pub const fn state(&self) -> ThreadState {
         ThreadState::from_code(self.pulse.state)
     }
@@ -140,102 +144,102 @@ impl ThreadObservation {
 /// One strategy: its own counters, and the engine's report about it.
 #[derive(Clone, Debug, Default)]
 pub struct StrategyObservation {
-    /// Orders sent, by its own counter.
+    /// Number of orders sent, by the strategy's own counter.
     pub sent: u64,
-    /// Orders returned, by its own counter.
+    /// Number of orders that returned to the strategy, by its own counter.
     pub returned: u64,
-    /// Orders refused, by its own counter.
+    /// Number of the strategy's orders that were refused, by its own counter.
     pub rejected: u64,
-    /// The engine's report about the strategy.
+    /// The engine's repair report about the strategy.
     pub repair: Repair,
-    /// The overwritten header that no other strategy can have written. Observed of those that have
-    /// exited, and of the others in turn.
+    /// The overwritten segment header that no other strategy can have written. Observed of those
+    /// that have exited, and of the others in turn.
     pub forged_header: Option<String>,
 }
 
 /// An operator's command to end a strategy, which the engine has confirmed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorEnd {
-    /// The number of the command.
+    /// Number of the command in the command channel.
     pub number: u32,
-    /// When it was given, in ticks.
+    /// Tick at which the operator gave the command.
     pub ticks: u64,
-    /// The strategy.
+    /// The strategy that the command ends.
     pub strategy: StrategyIndex,
-    /// The kind of the successor, empty if it is the same; `None`: no successor.
+    /// Kind of the successor strategy, empty if unchanged; `None`: no successor.
     pub successor: Option<String>,
 }
 
-/// An operator's command to start a strategy in the place of one that is down, which the engine has
+/// An operator's command to start a strategy in the slot of one that is down, which the engine has
 /// confirmed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorAddition {
-    /// The number of the command.
+    /// Number of the command in the command channel.
     pub number: u32,
-    /// The strategy.
+    /// The strategy that the command starts.
     pub strategy: StrategyIndex,
-    /// Its kind; empty: that of its predecessor, or of the plan.
+    /// Kind of the added strategy; empty: that of its predecessor, or of the plan.
     pub kind: String,
 }
 
 /// One gateway: its counters, and the engine's report about it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GatewayObservation {
-    /// Orders received.
+    /// Number of orders that the gateway received from the engine.
     pub received: u64,
-    /// Reports handed over.
+    /// Number of reports that the gateway handed over to the engine.
     pub completed: u64,
-    /// The engine's report about a dead gateway.
+    /// The engine's repair report about the gateway, if it died.
     pub repair: GatewayRepair,
 }
 
-/// One exchange: its counters and its tape.
+/// One exchange: its counters and its trade tape.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExchangeObservation {
-    /// The venue that it runs.
+    /// The venue that the exchange runs.
     pub venue: VenueIndex,
-    /// Orders received.
+    /// Number of orders that the exchange received.
     pub received: u64,
-    /// The recovery of its process.
+    /// The last journal recovery of the exchange's process.
     pub recovery: RecoveryObservation,
-    /// It has a tape and has not closed its book.
+    /// Whether the exchange has a trade tape and has not closed its book.
     pub is_open: bool,
 }
 
-/// The recovery of an engine or exchange from its journal, as its process reports it. Times are in
+/// The recovery of an engine or exchange from its journal, as reported by its process. Times are in
 /// ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecoveryObservation {
-    /// Journal records that were read.
+    /// Number of journal records that the recovery read.
     pub records: u64,
-    /// Journal records that no standby had applied.
+    /// Number of journal records that no standby had applied before.
     pub replayed: u64,
-    /// When the process began to recover: it was started, or its standby was woken.
+    /// Tick at which the process began to recover: when it was started, or its standby was woken.
     pub begun_ticks: u64,
-    /// When all records were applied.
+    /// Tick at which all journal records were applied.
     pub ended_ticks: u64,
-    /// When its duty cycles began.
+    /// Tick at which the process's duty cycles began.
     pub running_ticks: u64,
 }
 
-/// The engine's counters.
+/// The engine's counters of orders and reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EngineObservation {
-    /// Orders sent to gateways.
+    /// Number of orders sent to gateways.
     pub dispatched: u64,
-    /// Dispatched orders that have their last report.
+    /// Number of dispatched orders that have their last report.
     pub settled: u64,
-    /// Orders refused.
+    /// Number of orders that the engine refused.
     pub rejected: u64,
-    /// Reports taken.
+    /// Number of reports taken from gateways.
     pub reports: u64,
-    /// Reports returned to strategies.
+    /// Number of reports returned to strategies.
     pub returned: u64,
-    /// Messages queued for full inboxes of gateways.
+    /// Number of messages queued for full inboxes of gateways.
     pub waiting: u64,
-    /// The recovery of its process.
+    /// The last journal recovery of the engine's process.
     pub recovery: RecoveryObservation,
-    /// A number that changes when the engine works.
+    /// A value that changes whenever the engine does work.
     pub work: u64,
 }
 
@@ -246,7 +250,7 @@ impl EngineObservation {
         self.dispatched.wrapping_add(self.reports).wrapping_add(self.rejected).wrapping_add(self.returned)
     }
 
-    /// Returns the number of orders that were dispatched to venues and are not settled.
+    /// Returns the number of orders that were dispatched to venues and have no last report.
     pub const fn at_venues(&self) -> u64 {
         self.dispatched.saturating_sub(self.settled)
     }
@@ -258,10 +262,10 @@ impl EngineObservation {
     }
 }
 
-/// Exemptions of a run without progress.
+/// Reasons that excuse a run without progress: a wait for a disk, or for CPU time.
 #[derive(Clone, Debug, Default)]
 pub struct StallExemptions {
-    /// A process of which a journal thread waits for the disk.
+    /// Index of a process whose journal thread waits for the disk; `None` if there is none.
     pub disk_writer: Option<usize>,
     /// CPU accounts of all running processes, by process id; `None` if they were not asked for.
     pub accounts: Option<Vec<(u32, CpuAccount)>>,
@@ -278,27 +282,27 @@ impl Observations {
         self.processes[process].exit.as_ref().is_some_and(|exit| exit.was_killed)
     }
 
-    /// Returns how a process exited.
+    /// Returns the text of how a process exited, for messages.
     pub fn exit_text(&self, process: usize) -> String {
         self.processes[process].exit.as_ref().map_or_else(|| "still running".into(), |exit| exit.text.clone())
     }
 
-    /// Returns the state of a thread.
+    /// Returns the state that a thread reported.
     pub fn state(&self, thread: usize) -> ThreadState {
         self.threads[thread].state()
     }
 
-    /// Returns `true` if an exchange has not closed its book.
+    /// Returns `true` if an exchange with a trade tape has not closed its book.
     pub fn is_any_tape_open(&self) -> bool {
         self.exchanges.iter().any(|exchange| exchange.is_open)
     }
 
-    /// Returns the exchange of a venue.
+    /// Returns the observation of a venue's exchange.
     pub fn exchange(&self, venue: VenueIndex) -> ExchangeObservation {
         self.exchanges.iter().find(|exchange| exchange.venue == venue).copied().unwrap_or_default()
     }
 
-    /// Returns the last recovery of the engine or an exchange.
+    /// Returns the last journal recovery of the engine or an exchange.
     pub fn recovery(&self, role: Role) -> RecoveryObservation {
         match role {
             Role::Orchestrator => self.engine.map(|engine| engine.recovery).unwrap_or_default(),

@@ -1,6 +1,7 @@
-//! When the supervisor needs its next step. The launcher may share cores with the measured run, so
-//! it observes no more often than needed: exits and signals wake it at once, it sleeps until faults
-//! and deadlines are due, and otherwise it only samples the open orders.
+//! Computes how long the supervisor may sleep before its next step. The launcher may share cores
+//! with the measured run, so it observes no more often than needed: exits and signals wake it at
+//! once, it sleeps until faults and deadlines are due, and otherwise it only samples the open
+//! orders.
 //!
 //! Samples must be dense while the number of open orders changes, which is at the start: so the
 //! interval grows with the elapsed time. It is short again once the last order is due, in runs
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 /// Interval while nothing happens.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Interval while a death is being repaired.
+/// Interval between the supervisor's steps while a death is being repaired.
 pub const BUSY_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// Interval of a benchmark: the launcher may share a core with a measured loop.
 const MEASURED_POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -31,8 +32,8 @@ fn pause(since: Duration, last_due: Option<Duration>) -> Duration {
 }
 
 impl Supervisor<'_> {
-    /// Returns the longest time from the last step until the next one is needed, if neither an exit
-    /// nor a signal comes before.
+    /// Returns the maximum time from the last step to the next one, if neither an exit nor a signal
+    /// comes before.
     pub fn max_pause(&self) -> Duration {
         let pause = match &self.phase {
             // The interval grows with the time: each start-up is known to within a twentieth.
@@ -48,7 +49,7 @@ impl Supervisor<'_> {
                 let idle = Duration::from_nanos(self.now_ns().saturating_sub(drain.idle_since_ns));
                 self.limits.idle.saturating_sub(idle).max(CLOSE_POLL_INTERVAL)
             }
-            Phase::Failing(failing) => return failing.left(self.now_ns(), self.limits.exit_wait),
+            Phase::Failing(failing) => return failing.time_left(self.now_ns(), self.limits.exit_wait),
             Phase::Stopping(_) | Phase::Ended => return Duration::ZERO,
         };
         let pause = pause.min(self.liveness.max_interval()).min(self.until_fault()).min(self.until_restart());
@@ -59,7 +60,8 @@ impl Supervisor<'_> {
         if self.is_restarting { BUSY_POLL_INTERVAL.min(pause) } else { pause }
     }
 
-    /// Returns `true` while the engine repairs a death: the next step is due when it reports that.
+    /// Returns `true` while the engine repairs a death, so that the next step is due when the
+    /// engine reports the end of the repair.
     pub fn awaits_repair(&self) -> bool {
         !self.early_deaths.is_urgent(self.now_ns())
             && !matches!(self.phase, Phase::Failing(_) | Phase::Stopping(_) | Phase::Ended)

@@ -36,7 +36,7 @@ fn due_after(due: DueTimes<'_>, plan: &Plan, strategy: StrategyIndex, since_ns: 
 /// The bounded wait for the last reports of an interrupted run.
 pub(super) struct DrainWait {
     pub deadline: Deadline,
-    /// Progress count at the last step, and when it last changed.
+    /// Progress count at the last step, and the time at which it last changed.
     pub last_progress: (u64, u64),
 }
 

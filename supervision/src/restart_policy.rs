@@ -1,4 +1,4 @@
-//! Restart policy of processes: when, after which backoff pause, and until when.
+//! Restart policy of processes: whether a dead process is restarted, and after which backoff pause.
 //!
 //! An incarnation *ran well* if it ran duty cycles for [`STEADY`]; it *made progress* if it ran
 //! well, or sent or settled an order.
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Maximum number of restarts in a row of a process that makes no progress.
 pub const MAX_RESTARTS: u32 = 8;
-/// How long a restarted process must run to count as stable.
+/// Time that a restarted process must run to count as stable.
 pub const STEADY: Duration = Duration::from_secs(1);
 /// The pause before the second restart in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -26,11 +26,11 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// How an incarnation ended, as far as its restart depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct IncarnationEnd {
-    /// A fault of the plan killed or stopped the process.
+    /// Whether a fault of the plan killed or stopped the process.
     pub is_planned: bool,
-    /// It sent or settled an order.
+    /// Whether the incarnation sent or settled an order.
     pub has_traded: bool,
-    /// How long it ran duty cycles.
+    /// Time for which the incarnation ran duty cycles.
     pub ran: Duration,
 }
 
@@ -54,12 +54,13 @@ impl Backoff {
         }
     }
 
-    /// Counts the early exit of a process that was started at `started`, or could not be started.
+    /// Counts the early exit of a process that was started at `started`, or could not be started,
+    /// and begins the next pause.
     pub fn charge_loss(&mut self, started: Instant, now: Instant) {
         self.due = Some(now + self.charge(now.saturating_duration_since(started)));
     }
 
-    /// Returns `true` once the last pause is over.
+    /// Returns `true` once the last backoff pause is over.
     pub fn is_over(&self, now: Instant) -> bool {
         self.due.is_none_or(|due| now >= due)
     }
@@ -91,7 +92,7 @@ impl RestartPolicy {
         (self.futile <= MAX_RESTARTS).then_some(pause)
     }
 
-    /// Returns the sum of the pauses after the last deaths in a row without progress.
+    /// Returns the sum of the backoff pauses after the last deaths in a row without progress.
     pub const fn futile_pauses(&self) -> Duration {
         self.futile_pauses
     }

@@ -1,5 +1,5 @@
-//! Exemptions of a run without progress: a thread that waits for the disk of a journal, or a
-//! process that gets no CPU time. Neither shows in the heartbeats if it lasts for less than their
+//! Exemptions that excuse a run without progress: a thread waits for the disk of a journal, or a
+//! process gets no CPU time. Neither shows in the heartbeats if it lasts for less than their
 //! deadline.
 //!
 //! The stall's limit counts from the last exemption, up to the bound of every [`Deadline`].
@@ -51,14 +51,14 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Returns `true` if exemptions of a run without progress are to be observed at the tick `now`:
-    /// it has lasted for a quarter of its limit.
+    /// Returns `true` if the runtime should observe at the tick `now` whether a run without
+    /// progress is excused: a quarter of the time limit is over.
     pub fn needs_exemptions(&self, now: u64) -> bool {
         let standstill = self.standstill(self.ns(now));
         standstill.is_some_and(|(still_ns, limit)| still_ns >= (limit / 4).as_nanos() as u64)
     }
 
-    /// Returns `true` if the exemptions are to have the CPU accounts of all processes.
+    /// Returns `true` if the observed exemptions should contain the CPU accounts of all processes.
     pub fn needs_process_accounts(&self, now: u64) -> bool {
         let standstill = self.standstill(self.ns(now));
         standstill.is_some_and(|(_, limit)| self.starved.is_due(self.ns(now), limit / 4))

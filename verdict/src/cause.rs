@@ -50,13 +50,13 @@ const MIN_CAUSES: usize = 6;
 pub struct NanosByCause(pub [u64; Cause::ALL.len()]);
 
 impl NanosByCause {
-    /// Returns the nanoseconds attributed to one cause.
+    /// Returns the nanoseconds of orders' time that are attributed to one cause.
     pub const fn get(&self, cause: Cause) -> u64 {
         self.0[cause as usize]
     }
 
-    /// Returns the nanoseconds attributed to all causes together. Saturates, since a file may hold
-    /// any values.
+    /// Returns the nanoseconds of orders' time that are attributed to all causes together.
+    /// Saturates, since a file may hold any values.
     pub fn total(&self) -> u64 {
         self.0.iter().fold(0, |sum, part| sum.saturating_add(*part))
     }
@@ -101,16 +101,16 @@ named_enum! {
 /// order.
 pub const LONG_GAP_NS: u64 = 15_000;
 
-/// The gaps of one class of a thread.
+/// The number and the total length of a thread's gaps of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapTotal {
-    /// What took the core away.
+    /// Class of the gaps: what took the core away from the thread.
     pub class: GapClass,
     /// Number of gaps.
     pub gaps: u64,
     /// Total length of the gaps, in nanoseconds.
     pub ns: u64,
-    /// Number of those of 15 µs or longer.
+    /// Number of the gaps of 15 µs or longer.
     #[serde(default)]
     pub long: u64,
 }

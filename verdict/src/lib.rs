@@ -1,5 +1,5 @@
-//! From the logs of one run to what they say: merge, figures, verdict, and its report as text and
-//! page. Starts no process and sends no signal.
+//! Evaluates the logs of one run: merge, figures, verdict, and the report as text and page. Starts
+//! no process and sends no signal.
 #![forbid(unsafe_code)]
 
 pub mod cause;

@@ -1,5 +1,5 @@
-//! The spacing of a recorded flow's rows, instrument by instrument: how much time a consumer has
-//! for each before the next one comes.
+//! The spacing of a recorded flow's rows for each instrument: how much time a consumer has for a
+//! row before the next one comes.
 
 use crate::table::{Grid, GridRow};
 use hdrhistogram::Histogram;
@@ -15,7 +15,8 @@ const CLASSES: [u64; 9] =
 /// Length of the longest bar of the histogram, in characters.
 const BAR: u64 = 30;
 
-/// The spacings of a flow's rows. Each venue of a flow is one instrument's book.
+/// A collector of the times between a flow's rows, for each instrument. Each venue of a flow is one
+/// instrument's book.
 #[derive(Default)]
 pub struct SpacingCollector {
     instruments: BTreeMap<u16, InstrumentTicks>,
@@ -29,41 +30,42 @@ struct InstrumentTicks {
     spacings: Histogram<u64>,
 }
 
-/// The distribution of the spacings of one instrument's ticks. Times are nanoseconds.
+/// The distribution of the times between one instrument's rows, its market-data ticks. Times are
+/// nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Spacing {
     /// Index of the venue in the flow, whose book is the instrument's.
     pub venue: VenueIndex,
-    /// Number of rows.
+    /// Number of rows of the instrument.
     pub ticks: u64,
-    /// Time from the first row to the last one.
+    /// Time from the first row to the last one, in nanoseconds.
     pub window_ns: u64,
-    /// Rows in a second, on average; null for a flow of one time.
+    /// Mean number of rows in a second; null for a flow of one time.
     pub ticks_per_second: Option<f64>,
-    /// Mean spacing; null with fewer than two rows.
+    /// Mean spacing, in nanoseconds; null with fewer than two rows.
     pub mean_ns: Option<f64>,
-    /// Median spacing.
+    /// Median spacing, in nanoseconds.
     pub p50_ns: Option<u64>,
-    /// 99th percentile of the spacings.
+    /// 99th percentile of the spacings, in nanoseconds.
     pub p99_ns: Option<u64>,
-    /// Longest spacing.
+    /// Longest spacing, in nanoseconds.
     pub max_ns: Option<u64>,
     /// The class with the most spacings, the shortest one of several; null without any.
     pub most_frequent: Option<String>,
-    /// Spacings of each class.
+    /// Number of spacings in each class, a power of ten wide.
     pub classes: Vec<SpacingClass>,
 }
 
-/// The spacings between two powers of ten.
+/// The number of spacings between two powers of ten.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SpacingClass {
     /// Name of the class: `1 ms to 10 ms`.
     pub name: String,
-    /// Least spacing in nanoseconds.
+    /// Shortest spacing of the class, in nanoseconds.
     pub from_ns: u64,
     /// Spacing in nanoseconds from which the next class begins; null for the last one.
     pub to_ns: Option<u64>,
-    /// Number of spacings.
+    /// Number of spacings in the class.
     pub count: u64,
     /// Share of all spacings of the instrument, 0 to 1.
     pub share: f64,
@@ -77,7 +79,7 @@ struct FlowSpacing<'a> {
 }
 
 impl SpacingCollector {
-    /// Adds a row of the flow; rows are in the order of their times.
+    /// Adds a row of the flow, with its time in nanoseconds; rows are in the order of their times.
     pub fn add(&mut self, venue: VenueIndex, time_ns: u64) {
         let ticks = self.instruments.entry(venue.0).or_insert_with(|| InstrumentTicks::new(time_ns));
         if ticks.ticks > 0 {
@@ -86,7 +88,7 @@ impl SpacingCollector {
         (ticks.ticks, ticks.last_ns) = (ticks.ticks + 1, time_ns);
     }
 
-    /// Returns the distribution of each instrument.
+    /// Returns the distribution of spacings for each instrument.
     pub fn finish(self) -> Vec<Spacing> {
         self.instruments.into_iter().map(|(venue, ticks)| ticks.spacing(VenueIndex(venue))).collect()
     }

@@ -10,11 +10,11 @@ use verdict::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine, SeriesKind
 pub struct IntervalRow {
     /// Name of the row.
     pub name: String,
-    /// Remark at the other end of the row, for example the change and its verdict.
+    /// Remark at the other end of the row, for example the change and the verdict on it.
     pub note: String,
     /// CSS class with the color of the row, for example `c2`.
     pub class: &'static str,
-    /// Estimate and interval; `None` if unknown: the note has the reason.
+    /// Estimate and interval of the row; `None` if unknown: the note has the reason.
     pub interval: Option<Spread>,
 }
 

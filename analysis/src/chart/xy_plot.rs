@@ -17,8 +17,8 @@ pub const fn line_class(number: usize) -> &'static str {
     CLASSES[number % CLASSES.len()]
 }
 
-/// Returns `true` for the class of a model's line. It has the color of text and no dots: nothing
-/// was measured there.
+/// Returns `true` if a CSS class is that of a model's line. It has the color of text and no dots:
+/// nothing was measured there.
 pub fn is_model(class: &str) -> bool {
     class.split(' ').any(|word| word == "model")
 }
@@ -76,7 +76,8 @@ pub fn draw(
     Some(plot.figure())
 }
 
-/// Returns `true` if all values are above zero and as far apart as `ratio`.
+/// Returns `true` if a logarithmic axis suits the values: all are above zero, and the largest is at
+/// least `ratio` times the smallest.
 pub fn is_log(values: impl Iterator<Item = f64> + Clone, ratio: f64) -> bool {
     let min = values.clone().fold(f64::INFINITY, f64::min);
     let max = values.fold(f64::NEG_INFINITY, f64::max);

@@ -1,4 +1,4 @@
-//! The axes along which experiments vary settings: one table, an entry for each axis.
+//! The axes along which experiments vary settings, in one table with an entry for each axis.
 //!
 //! A *bill* is what `launcher bill` makes: a table with the cost of each isolation level and
 //! technique, a row for each.
@@ -10,72 +10,76 @@ use serde::{Deserialize, Serialize};
 use verdict::chart::axis;
 use verdict::chart::plot::Unit;
 
-/// What the rest of the code asks about an axis.
+/// The properties of an axis that experiments, tables and charts depend on.
 pub struct AxisEntry {
-    /// Whether its values are alternated against each other; else it is a condition.
+    /// Whether the axis' values are measured alternately and compared; else the axis is a
+    /// condition.
     pub is_compared: bool,
-    /// The name of one value and of several: `1 isolation level`, `2 isolation levels`.
+    /// The noun for one value of the axis and for several: `1 isolation level`, `2 isolation
+    /// levels`.
     pub nouns: [&'static str; 2],
-    /// Whether `launcher sweep` varies it.
+    /// Whether `launcher sweep` varies the axis.
     pub is_swept: bool,
-    /// The unit of its values.
+    /// The unit of the axis' values.
     pub unit: AxisUnit,
-    /// Its role in a bill: what its values are rows of.
+    /// The role of the axis in a bill of isolation costs.
     pub cost_role: CostRole,
-    /// The key of the setting that its values become. `None`: the setting of its own name.
+    /// The key of the setting that is computed from the axis' value, if it is another one. `None`:
+    /// the setting of its own name.
     pub becomes: Option<&'static str>,
-    /// The value of a saved run, if the run's outline has it.
+    /// Returns the axis' value of a saved run, if the run's outline has it.
     pub of_run: Option<fn(&RunOutline) -> String>,
-    /// The head of its column in tables, if it is not its name.
+    /// The head of the axis' column in tables; `None`: the axis' name.
     pub head: Option<&'static str>,
-    /// The charts along it.
+    /// The charts along the axis; `None` for no chart.
     pub chart: Option<AxisChart>,
 }
 
 /// The unit of an axis' values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxisUnit {
-    /// A name from a list.
+    /// A name from a list, without a unit.
     Name,
-    /// A number.
+    /// A number without a unit.
     Count,
-    /// A duration.
+    /// A duration with a unit, such as `500ns`.
     Time,
-    /// Orders a second.
+    /// A rate in orders a second.
     Rate,
-    /// Bytes.
+    /// A size in bytes.
     Size,
 }
 
-/// The role of an axis in a bill.
+/// The role of an axis in a bill of isolation costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostRole {
-    /// A bill does not vary it.
+    /// A bill does not vary the axis.
     No,
-    /// A row of the bill has one value of it.
+    /// Each row of the bill has one value of the axis.
     Row,
-    /// Values other than this one are rows of their own, compared with the row of this value.
+    /// Values other than this default make rows of their own, compared with the row of the default.
     Variant(&'static str),
-    /// A condition: each value has rows of its own, which are compared with each other only.
+    /// The axis is a condition: rows are compared only with rows that have the same value.
     Condition,
 }
 
 /// The charts along an axis.
 pub struct AxisChart {
-    /// The charts to draw.
+    /// The charts to draw along the axis.
     pub set: ChartSet,
     /// The title of the horizontal axis.
     pub title: &'static str,
-    /// The format of its ticks.
+    /// The format of the ticks on the horizontal axis.
     pub format: Unit,
-    /// The measured value of a run; `None`: the value of the setting.
+    /// Returns the measured value of a run for the horizontal axis; `None`: the value of the
+    /// setting.
     pub measured: Option<fn(&RunOutline) -> Option<f64>>,
 }
 
 /// The charts that make sense along an axis, in the order of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChartSet {
-    /// What the hand-offs cost beyond the work.
+    /// The cost of the hand-offs beyond the work.
     Work,
     /// Latency against the rate.
     Latency,
@@ -116,7 +120,7 @@ macro_rules! axes {
                 match self { $(Self::$axis => $name,)+ }
             }
 
-            /// Returns the axis' entry in the table.
+            /// Returns the entry of the axis in the table.
             pub const fn entry(self) -> &'static AxisEntry {
                 match self { $(Self::$axis => const { &$entry },)+ }
             }
@@ -216,7 +220,8 @@ axes! {
         }),
         ..AxisEntry::CONDITION
     };
-    /// Orders a second of all strategies together; becomes the number of orders in the window.
+    /// Orders a second of all strategies together, from which the number of orders in the window is
+    /// computed.
     Rate = "rate", AxisEntry {
         nouns: ["rate", "rates"], unit: AxisUnit::Rate, becomes: Some("orders"),
         chart: Some(AxisChart {
@@ -225,31 +230,31 @@ axes! {
         }),
         ..AxisEntry::CONDITION
     };
-    /// What goes wrong in a run.
+    /// The fault that is injected into a run.
     Fault = "fault", AxisEntry::UNSWEPT;
     /// The number of producers of a queue.
     Producers = "producers", AxisEntry { unit: AxisUnit::Count, ..AxisEntry::UNSWEPT };
-    /// The number of its consumers.
+    /// The number of consumers of a queue.
     Consumers = "consumers", AxisEntry { unit: AxisUnit::Count, ..AxisEntry::UNSWEPT };
-    /// Whether its producers are fast or slow.
+    /// Whether a queue's producers are fast or slow.
     Producer = "producer", AxisEntry::UNSWEPT;
-    /// Whether its consumers are fast or slow.
+    /// Whether a queue's consumers are fast or slow.
     Consumer = "consumer", AxisEntry::UNSWEPT;
-    /// How its ends wait.
+    /// How the ends of a queue wait.
     Wait = "wait", AxisEntry::UNSWEPT;
-    /// How the writes of a board arrive.
+    /// The arrival process of a board's writes.
     Mode = "mode", AxisEntry::UNSWEPT;
-    /// Bytes of its values.
+    /// Size of a board's values, in bytes.
     SizeBytes = "size-bytes", AxisEntry { unit: AxisUnit::Count, ..AxisEntry::UNSWEPT };
-    /// The number of its readers.
+    /// The number of readers of a board.
     Readers = "readers", AxisEntry { unit: AxisUnit::Count, ..AxisEntry::UNSWEPT };
-    /// How its readers wait.
+    /// How the readers of a board wait.
     Waiting = "waiting", AxisEntry::UNSWEPT;
-    /// Where it is: memory, or a folder of a file system.
+    /// Where a board is: in memory, or in a folder of a file system.
     On = "on", AxisEntry::UNSWEPT;
-    /// The NUMA nodes of its writer and its readers.
+    /// The NUMA nodes of a board's writer and readers.
     Nodes = "nodes", AxisEntry::UNSWEPT;
-    /// The part of a survey, or what a run of a prediction is for.
+    /// The part of a survey, or the purpose of a run in a prediction.
     Part = "part", AxisEntry::UNSWEPT;
 }
 
@@ -279,12 +284,12 @@ impl Axis {
         self.name().replace('-', "_")
     }
 
-    /// Returns the key of the setting that its values decide.
+    /// Returns the key of the setting that the axis' values decide.
     pub fn setting(self) -> String {
         self.entry().becomes.map_or_else(|| self.key(), str::to_owned)
     }
 
-    /// Returns `true` if the axis' values are alternated against each other.
+    /// Returns `true` if the axis' values are measured alternately and compared.
     pub const fn is_compared(self) -> bool {
         self.entry().is_compared
     }
@@ -295,7 +300,7 @@ impl Axis {
         self.entry().cost_role != CostRole::No
     }
 
-    /// Returns `true` for a default value that names of settings leave out. Only axes that were
+    /// Returns `true` if a value is a default that the names of settings omit. Only axes that were
     /// added later have one: names of older settings stay as they were.
     pub fn is_unnamed_default(self, text: &str) -> bool {
         match self {
@@ -307,7 +312,7 @@ impl Axis {
         }
     }
 
-    /// Returns the number that a value's text stands for; `None` of a name.
+    /// Returns a value's text as a number in the axis' unit; `None` for a name.
     pub fn number(self, text: &str) -> Option<f64> {
         match self.entry().unit {
             AxisUnit::Name => None,

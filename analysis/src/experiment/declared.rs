@@ -13,7 +13,7 @@ pub struct DeclaredPlan {
     pub file: String,
     /// SHA-256 of the file, in hexadecimal.
     pub sha256: String,
-    /// Why a difference within the margin counts as none.
+    /// The reason why a difference within the margin counts as none.
     pub because: String,
 }
 

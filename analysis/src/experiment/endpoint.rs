@@ -1,18 +1,18 @@
-//! The endpoint of an experiment: the figures that it is about, and the difference that counts as
+//! The endpoint of an experiment: the figures that it compares, and the difference that counts as
 //! none. Both are declared before the first run, and saved with the plan.
 
 use crate::stats::{ComparisonLine, Margin, Percentile, RunOutline};
 use serde::{Deserialize, Serialize};
 use verdict::summary::Measure;
 
-/// The figures that an experiment is about, with their equivalence margin.
+/// The figures that an experiment compares, with their equivalence margin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Endpoint {
-    /// The measured duration.
+    /// The name of the measured duration.
     pub measure: String,
-    /// Its percentile that headlines show.
+    /// The percentile of the duration that headlines show.
     pub percentile: Percentile,
-    /// Its further percentiles.
+    /// The further percentiles of the duration.
     #[serde(default)]
     pub further: Vec<Percentile>,
     /// The largest difference that counts as none.
@@ -32,12 +32,12 @@ impl Default for Endpoint {
 }
 
 impl Endpoint {
-    /// Returns the endpoint of documents whose launcher saved none.
+    /// Returns the endpoint of documents whose launcher saved no endpoint.
     pub fn legacy() -> Self {
         Self { measure: Measure::RtVenue.name().to_owned(), further: Vec::new(), ..Self::default() }
     }
 
-    /// Returns the endpoint as runs have it: without due times (closed pacing), `rt_venue`.
+    /// Returns the endpoint adapted to runs: without due times (closed pacing) it is of `rt_venue`.
     #[must_use]
     pub fn for_runs<'a>(&self, runs: impl IntoIterator<Item = &'a RunOutline>) -> Self {
         let is_absent = |run: &RunOutline| run.measure(Measure::RtVenueFromDue).count == 0;
@@ -52,17 +52,17 @@ impl Endpoint {
         Measure::every().find(|measure| measure.name() == self.measure).unwrap_or(Measure::RtVenue)
     }
 
-    /// Iterates over its percentiles.
+    /// Iterates over the endpoint's percentiles, the headline one first.
     pub fn percentiles(&self) -> impl Iterator<Item = Percentile> {
         std::iter::once(self.percentile).chain(self.further.iter().copied())
     }
 
-    /// Returns `true` if a line compares one of these figures.
+    /// Returns `true` if a comparison line is of one of the endpoint's figures.
     pub fn is_of(&self, line: &ComparisonLine) -> bool {
         line.measure == self.measure && self.percentiles().any(|percentile| percentile == line.percentile)
     }
 
-    /// Names the figures: `rt_venue_from_due p50 and p99`.
+    /// Describes the endpoint's figures: `rt_venue_from_due p50 and p99`.
     pub fn describe(&self) -> String {
         let names: Vec<&str> = self.percentiles().map(Percentile::name).collect();
         format!("{} {}", self.measure, names.join(" and "))

@@ -1,4 +1,4 @@
-//! Figures by name: what a row of an experiment measured, as one flat map.
+//! Figures by name: the measured values of a row of an experiment, as one flat map.
 //!
 //! A record of any type becomes figures and is read back: the keys of nested records are joined by
 //! dots (`measures.rt_venue.p50_ns`), and a missing value has no key. So one document and one table
@@ -60,7 +60,7 @@ impl Figures {
         if inner.peek().is_none() { Ok(None) } else { serde_json::from_value(nested(inner)).map(Some) }
     }
 
-    /// Moves figures out, as texts of settings.
+    /// Moves the named figures out of the map, and returns them as setting texts.
     #[must_use]
     pub fn take_settings(&mut self, names: &[&str]) -> SettingTexts {
         let take = |name: &&str| Some(((*name).to_owned(), text_of(&self.0.remove(*name)?)));
@@ -75,7 +75,7 @@ impl Figures {
         Self(self.0.clone().into_iter().chain(added).collect())
     }
 
-    /// Returns these figures and others.
+    /// Merges these figures with others, which replace equal names.
     #[must_use]
     pub fn and(mut self, others: &Self) -> Self {
         self.0.extend(others.0.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -87,7 +87,7 @@ impl Figures {
         self.0.keys().any(|key| key == name || within(name, key).is_some())
     }
 
-    /// Returns `true` if nothing was measured.
+    /// Returns `true` if there are no figures.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

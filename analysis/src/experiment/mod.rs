@@ -1,4 +1,5 @@
-//! Experiments: one document of rows, and what is asked of them. The launcher makes the runs.
+//! Experiments: one document with rows for each, and the answers that its kind computes from them.
+//! The launcher makes the runs.
 //!
 //! ```text
 //! experiment.json: kind, axes, rows ── answer of its kind ──▶ Answer ─┬ report   tables, page
@@ -59,9 +60,9 @@ pub use kind::Kind;
 pub use lab::{
     Lab, LabCell, LabLatency, LabPlan, LabRun, SideCost, SleepSample, Speed, Wait, histogram, percentile,
 };
-pub use order::{ordered_rows, turns};
+pub use order::{ordered_rows, turn_of_rows};
 pub use picture::ComparedPoint;
-pub use predict::{Asked, MeasuredCell, PredictPart, Prediction};
+pub use predict::{MeasuredCell, PredictPart, PredictQuestion, Prediction};
 pub use report::{ALL, BriefReport, ExperimentReport};
 pub(crate) use report::{FILES, PAGE, ReportSection, SectionPart, TERMINAL, with_figures};
 pub use rows_csv::rows_csv;
@@ -75,7 +76,7 @@ use ::record::escape::single_line;
 use std::path::Path;
 use verdict::summary::Measure;
 
-/// Returns the report of the experiment in a folder. `None` if the folder has none.
+/// Returns the report of the experiment saved in a folder; `None` if the folder has none.
 ///
 /// # Errors
 /// A document that is damaged or of another version.
@@ -88,7 +89,7 @@ pub fn saved(folder: &Path) -> anyhow::Result<Option<ExperimentReport>> {
 }
 
 impl Kind {
-    /// Returns the kind's entry.
+    /// Returns the kind's entry in the table of kinds of experiments.
     pub const fn entry(self) -> &'static KindEntry {
         match self {
             Self::Sweep => &sweep::KIND,
@@ -148,7 +149,7 @@ impl Experiment {
         folder.join(Self::FILE).exists()
     }
 
-    /// Returns what the rows show. The folder has the runs.
+    /// Returns the answer that the experiment's rows give. The folder has the runs.
     ///
     /// # Errors
     /// Rows of other settings or figures than the kind asks for.

@@ -10,8 +10,8 @@ use crate::grouping::{distinct, grouped};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Returns the rows of some repeats, in the order in which their runs are to be made. `seed` is the
-/// random seed of repeat 0; each later repeat has the next one.
+/// Returns the rows of some repeats of these settings, in the order in which their runs are to be
+/// made. `seed` is the random seed of repeat 0; each later repeat has the next one.
 pub fn ordered_rows(settings: &[Setting], repeats: Range<u32>, seed: u64) -> Vec<Row> {
     let groups = grouped(settings.iter().map(|setting| (condition(setting), setting)));
     let turns = repeats.flat_map(|repeat| groups.iter().map(move |(_, members)| (repeat, members)));
@@ -28,7 +28,7 @@ pub fn ordered_rows(settings: &[Setting], repeats: Range<u32>, seed: u64) -> Vec
 }
 
 impl Experiment {
-    /// Plans the runs of these settings: as many repeats as the experiment has.
+    /// Plans the runs of these settings, with the experiment's number of repeats.
     pub fn plan_rows(&mut self, settings: &[Setting]) {
         let first = settings.first().map(|setting| setting.settings.clone()).unwrap_or_default();
         let is_shared =
@@ -71,9 +71,9 @@ impl Experiment {
     }
 }
 
-/// Returns the turn of each row, from 0: a condition in a repeat, whose runs are compared with each
-/// other in pairs.
-pub fn turns(rows: &[Row]) -> Vec<u32> {
+/// Returns the turn number of each row, from 0: a turn is a condition in a repeat, whose runs are
+/// compared in pairs.
+pub fn turn_of_rows(rows: &[Row]) -> Vec<u32> {
     let is_next = |(a, b): (&Row, &Row)| {
         u32::from((a.repeat, condition(&a.setting)) != (b.repeat, condition(&b.setting)))
     };
@@ -112,16 +112,16 @@ mod tests {
         let rows = ordered_rows(&settings(2, 2), 0..2, 7);
         let names: Vec<&str> = rows.iter().map(|row| row.setting.name.as_str()).collect();
         assert_eq!(names, ["0", "1", "2", "3", "1", "0", "3", "2"]);
-        assert_eq!(turns(&rows), [0, 0, 1, 1, 2, 2, 3, 3]);
+        assert_eq!(turn_of_rows(&rows), [0, 0, 1, 1, 2, 2, 3, 3]);
         assert_eq!([rows[3].seed, rows[4].seed], [7, 8], "a repeat has one seed");
-        assert_eq!(turns(&[]), Vec::<u32>::new());
+        assert_eq!(turn_of_rows(&[]), Vec::<u32>::new());
     }
 
     proptest! {
         #[test]
         fn every_run_is_made_once(compared in 1usize..6, conditions in 1usize..6, repeats in 1u32..8) {
             let rows = ordered_rows(&settings(compared, conditions), 0..repeats, 0);
-            prop_assert!(rows.is_sorted_by_key(|row| row.repeat) && turns(&rows).is_sorted());
+            prop_assert!(rows.is_sorted_by_key(|row| row.repeat) && turn_of_rows(&rows).is_sorted());
             let mut runs: Vec<_> = rows.iter().map(|row| (row.repeat, row.setting.name.clone())).collect();
             runs.sort_unstable();
             runs.dedup();

@@ -1,5 +1,5 @@
-//! Draws what something adds to a latency, as one SVG file for a page of a book: `launcher export
-//! FOLDER --svg FILE`.
+//! Draws the latency that a level or another cause adds, as one SVG file for a page of a book:
+//! `launcher export FOLDER --svg FILE`.
 //!
 //! Values stand at equal distances; each has the margin of equivalence as a box around zero, and a
 //! dot with its 95 % interval for each series.
@@ -23,27 +23,27 @@ const DODGE: f64 = 16.0;
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 const EDGES: (f64, f64) = (96.0, WIDTH - 20.0);
 
-/// A comparison at one value of the varied setting.
+/// A comparison with a reference at one value of the varied setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedPoint {
-    /// The value as a number.
+    /// The value of the varied setting as a number.
     pub at: f64,
-    /// The value's text.
+    /// The value of the varied setting as text.
     pub value: String,
     /// The latency of the reference, in nanoseconds.
     pub thread_ns: Option<f64>,
-    /// The difference to it in nanoseconds; null with too few pairs.
+    /// The difference to the reference in nanoseconds; null with too few pairs.
     pub difference: Option<Estimate>,
     /// The margin of equivalence, in nanoseconds.
     pub margin_ns: Option<f64>,
-    /// Pairs that count.
+    /// Number of pairs of runs that count.
     pub pairs: usize,
-    /// The verdict.
+    /// The verdict on the comparison.
     pub verdict: Verdict,
 }
 
 impl ComparedPoint {
-    /// Returns the point of a comparison.
+    /// Creates the point of a comparison line, at a value of the varied setting.
     pub fn of_line(line: &ComparisonLine, at: f64, value: String) -> Self {
         let found = line.evidence().difference;
         Self {
@@ -58,21 +58,21 @@ impl ComparedPoint {
     }
 }
 
-/// A panel of a picture.
+/// A panel of a picture, with its own axes.
 pub struct PicturePanel<'a> {
-    /// What it shows: `spsc-mux, by strategies`.
+    /// Heading of the panel: `spsc-mux, by strategies`.
     pub name: String,
-    /// A dot at each value for each of these.
+    /// The series of the panel, each with a dot at each value.
     pub series: Vec<PictureSeries<'a>>,
 }
 
-/// The dots of one level.
+/// The dots of one level in a panel.
 pub struct PictureSeries<'a> {
-    /// Name in the legend.
+    /// Name of the series in the legend.
     pub name: String,
-    /// The level, which has the color.
+    /// The isolation level, which decides the color.
     pub level: IsolationLevel,
-    /// Its points.
+    /// The comparisons that the dots show.
     pub points: Vec<&'a ComparedPoint>,
 }
 

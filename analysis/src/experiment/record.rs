@@ -31,46 +31,47 @@ pub struct Experiment {
     pub version: String,
     /// Time at which the experiment began, UTC.
     pub started: String,
-    /// What is asked of the rows.
+    /// The kind of the experiment, which decides the answer that its rows give.
     pub kind: Kind,
     /// The preset, if one was requested.
     #[serde(default)]
     pub preset: Option<String>,
     /// Progress of the experiment.
     pub state: ExperimentState,
-    /// Whether it is planned for several hosts, whose runs are in the folder `runs`.
+    /// Whether the experiment is planned for several hosts, whose runs are in the folder `runs`.
     #[serde(default)]
     pub is_shared: bool,
-    /// The launcher that measures or did: process id and start time (`/proc/PID/stat`, field 22).
+    /// Process id and start time (`/proc/PID/stat`, field 22) of the launcher that measures or did.
     pub launcher: (u32, u64),
     /// The machine on which the experiment is measured.
     pub machine: Machine,
-    /// The figures that the experiment is about and their margin, declared before it begins.
+    /// The compared figures of the experiment and their margin, declared before it begins.
     pub endpoint: Endpoint,
-    /// Repeats that were asked for.
+    /// Requested number of repeats.
     pub asked_repeats: u32,
-    /// Runs of each setting: more than were asked for if lost pairs were replaced.
+    /// Number of runs of each setting: more than requested if lost pairs were replaced.
     pub repeats: u32,
-    /// Time that measuring may take if lost pairs are replaced, in seconds. `None`: as long as it
-    /// takes.
+    /// Maximum time of the measurement if lost pairs are replaced, in seconds. `None`: as long as
+    /// it takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit_s: Option<u64>,
-    /// The seed of the first repeat; the others count up from it.
+    /// The seed of the first repeat; those of the others count up from it.
     pub seed: u64,
-    /// Whether stamp logs are kept.
+    /// Whether the runs' stamp logs are kept.
     pub keep_logs: bool,
-    /// Whether a kernel that lacks a piece of the sandbox is good enough.
+    /// Whether a kernel that lacks a sandbox feature is accepted.
     #[serde(default)]
     pub weaker_sandbox: bool,
-    /// Time that processes may take to get ready, in nanoseconds.
+    /// Maximum time for the processes of a run to become ready, in nanoseconds.
     pub start_timeout_ns: u64,
     /// Remarks on settings that were left out or decided. One line each.
     pub notes: Vec<String>,
-    /// Settings that all rows share: texts as on the command line.
+    /// Settings that all rows share, as texts of the command line.
     pub base: SettingTexts,
-    /// The axes that vary.
+    /// The varied settings with their values.
     pub axes: Vec<AxisRecord>,
-    /// Pairs of settings that were compared afterwards, by name, and those that could not be.
+    /// Pairs of settings that were compared after the measurement, by name, and those that could
+    /// not be.
     #[serde(default)]
     pub compared: Option<ComparedSettings>,
     /// Limits and figures of the experiment as a whole.
@@ -80,10 +81,10 @@ pub struct Experiment {
     pub rows: Vec<Row>,
 }
 
-/// Pairs of settings of an experiment that were compared with each other.
+/// Pairs of an experiment's settings that were compared after the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComparedSettings {
-    /// The names of A and B.
+    /// The names of settings A and B of each pair.
     pub pairs: Vec<[String; 2]>,
     /// Remarks on settings that were left out.
     pub notes: Vec<String>,
@@ -92,15 +93,15 @@ pub struct ComparedSettings {
 /// One combination of the settings of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
-    /// Unique in the experiment, for people: `isolation=thread work=500ns`.
+    /// Name of the combination, unique in the experiment: `isolation=thread work=500ns`.
     pub name: String,
-    /// The value on each axis, as it was asked for.
+    /// The requested value on each axis.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<Axis, String>,
-    /// Whether it repeats another combination, as the A/A test of the experiment.
+    /// Whether this combination repeats another one, as the A/A test of the experiment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_aa_test: bool,
-    /// The settings of its runs but seed and folder; saved without those that all rows share.
+    /// The settings of the runs without seed and folder; saved without those that all rows share.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: SettingTexts,
 }
@@ -120,13 +121,13 @@ pub struct Row {
     /// Folder of the run, within the experiment's; empty until the run is made.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub folder: String,
-    /// What the run measured; none until it is made.
+    /// The measured figures of the run; none until it is made.
     #[serde(default, skip_serializing_if = "Figures::is_empty")]
     pub figures: Figures,
 }
 
 impl Setting {
-    /// Creates a setting of these texts, which has values on these axes.
+    /// Creates a combination of settings from texts, with its values on these axes.
     pub fn from_texts(name: String, settings: SettingTexts, axes: &[Axis]) -> Self {
         let value = |axis: &Axis| Some((*axis, settings.get(&axis.key())?.clone()));
         Self { name, values: axes.iter().filter_map(value).collect(), is_aa_test: false, settings }
@@ -155,7 +156,7 @@ impl Figures {
 }
 
 impl Experiment {
-    /// Creates an experiment without rows, that this process measures.
+    /// Creates an experiment without rows, which this process measures.
     pub fn new(kind: Kind, version: &str, started: &str, machine: &Machine) -> Self {
         Self {
             version: version.to_owned(),
@@ -196,7 +197,7 @@ impl Experiment {
         found
     }
 
-    /// Returns all settings of a row, also those that all rows share.
+    /// Returns all settings of a row, including those that all rows share.
     pub fn settings_of(&self, row: &Row) -> SettingTexts {
         let mut all = self.base.clone();
         all.extend(row.setting.settings.iter().map(|(key, text)| (key.clone(), text.clone())));

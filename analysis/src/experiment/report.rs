@@ -14,11 +14,11 @@ use verdict::table::grid::{Grid, GridRow, wrap_indented, wrap_list_item};
 /// The report of an experiment: its answer, tables, charts and notes.
 #[derive(Clone, Debug, Default)]
 pub struct ExperimentReport {
-    /// The name of its Markdown file, without the ending.
+    /// The name of the report's Markdown file, without the extension.
     pub name: &'static str,
-    /// The heading of that file.
+    /// The heading of the Markdown file.
     pub heading: String,
-    /// The heading of the page.
+    /// The heading of the HTML page.
     pub title: String,
     /// Description of what was measured, in the line below the page's heading.
     pub subject: String,
@@ -28,7 +28,7 @@ pub struct ExperimentReport {
     pub answer: String,
     /// The answer and the table of the first screen.
     pub brief: BriefReport,
-    /// Whether its figures may be quoted, and why not.
+    /// Whether the report's figures may be quoted, and why not.
     pub fitness: Fitness,
     /// Counts for programs that read the page: attributes of its verdict, `data-planned="12"`.
     pub counts: Vec<(&'static str, u64)>,
@@ -49,7 +49,7 @@ pub struct ExperimentReport {
 pub struct BriefReport {
     /// The result in one sentence; empty for the report's answer.
     pub answer: String,
-    /// The table; `None` for the first one of the report.
+    /// The table of the first screen; `None` for the first one of the report.
     pub table: Option<Grid>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) const TERMINAL: u8 = 1;
 pub(crate) const FILES: u8 = 2;
 /// The target of a table: the experiment's HTML page.
 pub(crate) const PAGE: u8 = 4;
-/// The target of a table: terminal, files and HTML page.
+/// The targets terminal, files and HTML page together, as a bit mask.
 pub const ALL: u8 = TERMINAL | FILES | PAGE;
 
 impl ReportSection {

@@ -1,4 +1,4 @@
-//! The rows of an experiment by setting: what queries over runs of the engine begin with.
+//! The rows of an experiment by setting, from which queries over runs of the engine start.
 
 use super::{Axis, AxisRecord, Experiment, ExperimentState, Row, Setting, SettingTexts};
 use crate::stats::{MIN_PAIRS, RunOutline, Spread, median};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Deref;
 use verdict::summary::Measure;
 
-/// An experiment with its rows by setting.
+/// An experiment with its rows grouped by setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExperimentRuns {
     pub(super) experiment: Experiment,
@@ -28,19 +28,19 @@ impl Deref for ExperimentRuns {
 /// One combination of settings, with the runs that were made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Unique in the experiment, for people: `isolation=thread work=500ns`.
+    /// Name of the combination, unique in the experiment: `isolation=thread work=500ns`.
     pub name: String,
     /// The value on each axis.
     pub values: BTreeMap<Axis, String>,
-    /// Whether it repeats another combination, as the A/A test of the experiment.
+    /// Whether this combination repeats another one, as the A/A test of the experiment.
     pub is_aa_test: bool,
-    /// All settings of the runs but seed and folder.
+    /// All settings of the runs without seed and folder.
     pub settings: SettingTexts,
     /// The runs that were made, by repeat.
     pub runs: Vec<RunEntry>,
 }
 
-/// A run that was made.
+/// One run of an experiment that was made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunEntry {
     /// Number of the repeat, from 0.
@@ -86,7 +86,7 @@ impl ExperimentRuns {
         self.points.iter().flat_map(|point| &point.runs)
     }
 
-    /// Returns whether the latencies may be quoted: judged over all planned runs.
+    /// Returns whether the experiment's latencies may be quoted, judged over all planned runs.
     pub fn fitness(&self) -> Fitness {
         // A run with several levels is one run, and is in a point for each of them.
         let outlines: Vec<RunOutline> = self.rows.iter().filter_map(Row::outline).collect();
@@ -108,7 +108,7 @@ impl ExperimentRuns {
         Some(format!("warm-up, left out: rt_venue_from_due p50 over all runs is {without}, with it {with}"))
     }
 
-    /// Returns `true` if all runs were made.
+    /// Returns `true` if all runs of the experiment were made.
     pub fn is_complete(&self) -> bool {
         self.state == ExperimentState::Complete
     }
@@ -139,7 +139,7 @@ pub(super) fn summary(experiment: &Experiment) -> String {
     format!("{} of {settings}, {}", experiment.kind, counted(experiment.repeats.into(), "repeat"))
 }
 
-/// Returns the note that no comparison gets a verdict.
+/// Returns the note that no comparison has a verdict with so few repeats.
 pub fn too_few_repeats(repeats: u32) -> String {
     let made = counted(repeats.into(), "repeat");
     format!("no verdicts: {made}, {MIN_PAIRS} are needed (--repeats {MIN_PAIRS})")
@@ -177,7 +177,7 @@ impl Point {
         Spread::from_values(self.usable_runs().map(figure).collect::<Option<Vec<f64>>>()?)
     }
 
-    /// Returns the value on an axis, also on one that is not varied.
+    /// Returns the combination's value on an axis, also on one that is not varied.
     pub fn value(&self, axis: Axis) -> Option<&str> {
         self.values.get(&axis).or_else(|| self.settings.get(&axis.key())).map(String::as_str)
     }

@@ -44,24 +44,24 @@ pub const KIND: KindEntry = KindEntry {
     ..sweep::RUNS
 };
 
-/// The gap that ends the bisection: highest held to lowest not held.
+/// The ratio that ends the bisection: lowest rate above the bound to highest rate within it.
 pub const CLOSE_ENOUGH: f64 = 1.05;
 /// The lowest rate that is tried, in orders a second.
 pub const MIN_RATE_PER_S: f64 = 200.0;
 /// The highest rate that is tried, in orders a second.
 pub const MAX_RATE_PER_S: f64 = 50_000_000.0;
 
-/// The conditions of a search: where it begins, and what ends it.
+/// The settings of a rate search: the first rate, and the conditions that end it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchLimits {
     /// The bound on a percentile of `rt_venue` from due, in nanoseconds.
     pub bound_ns: u64,
-    /// The percentile.
+    /// The bounded percentile of `rt_venue` from due.
     #[serde(default = "usual_percentile", skip_serializing_if = "is_usual")]
     pub percentile: Percentile,
     /// Maximum number of rates tried for each setting.
     pub max_steps: u32,
-    /// The rate tried first.
+    /// The rate tried first, in orders a second.
     pub first_per_s: f64,
     /// The limit on open orders, if the user set one.
     #[serde(default)]
@@ -78,10 +78,10 @@ fn is_usual(percentile: &Percentile) -> bool {
 }
 
 impl SearchLimits {
-    /// The name of the limits among the figures of an experiment.
+    /// The name of the search's settings among the figures of an experiment.
     pub const NAME: &'static str = "search";
 
-    /// Returns the limits of a search.
+    /// Reads the settings of the rate search from an experiment.
     pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
         let limits = experiment.figures.part(Self::NAME).map_err(|error| error.to_string())?;
         limits.ok_or_else(|| "no limits of the search".into())
@@ -102,37 +102,37 @@ pub struct RateSearch {
     pub name: String,
     /// The tried rates, in order.
     pub steps: Vec<RateStep>,
-    /// The highest rate that was held, so far during the search; `None` if there is none.
+    /// The highest rate within the bound so far, in orders a second; `None` if there is none.
     pub highest_per_s: Option<f64>,
     /// Reason for the end of the search, in words; empty during the search.
     pub ended: String,
 }
 
-/// An order rate that a search tried, with its result: the figures of a row.
+/// An order rate that a search tried, with its result, as the figures of a row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateStep {
-    /// The requested rate.
+    /// The requested rate, in orders a second.
     pub rate_per_s: f64,
     /// The achieved rate in orders per second, median over the runs.
     pub achieved_per_s: Option<f64>,
     /// p99.9 of `rt_venue` from due, in nanoseconds, median over the runs.
     pub p999_ns: Option<u64>,
-    /// Its p99, where that is bounded.
+    /// p99 of `rt_venue` from due in nanoseconds, if that is bounded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<u64>,
-    /// Whether the rate was held: most of its runs did.
+    /// Whether the rate stayed within the bound in most of its runs.
     pub held: bool,
-    /// Number of runs that held the rate; 0: an older launcher did not save it.
+    /// Number of runs that stayed within the bound; 0: an older launcher did not save it.
     #[serde(default)]
     pub runs_held: u32,
-    /// Reason why the first run that failed did not hold the rate; empty: all did.
+    /// Reason why the first failed run exceeded the bound; empty: none did.
     pub why: String,
     /// Folders of the rate's runs: as many as it took until most agreed.
     pub folders: Vec<String>,
 }
 
 impl RateStep {
-    /// Returns the percentile that is bounded, in nanoseconds.
+    /// Returns the bounded percentile of the step, in nanoseconds.
     pub const fn bounded_ns(&self, limits: &SearchLimits) -> Option<u64> {
         match limits.percentile {
             Percentile::P99 => self.p99_ns,
@@ -141,26 +141,26 @@ impl RateStep {
     }
 }
 
-/// What a search does next with a setting.
+/// The next action of a rate search for one setting.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NextStep {
-    /// Try this rate, in orders a second.
+    /// Try another rate, in orders a second.
     Try(f64),
-    /// End with the highest rate that was held, for this reason.
+    /// End with the highest rate within the bound, for a reason.
     Done(Option<f64>, String),
 }
 
 /// Where a bisection begins, how it moves, and what ends it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::experiment) struct BisectionBounds {
-    /// The value tried first, the lowest and the highest one.
+    /// The first value to try, with the lowest and the highest one.
     pub first: f64,
     pub min: f64,
     pub max: f64,
-    /// Factor of the next value while everything held, and divisor while nothing did.
+    /// Factor from one value to the next while every try succeeded, and divisor while none did.
     pub up: f64,
     pub down: f64,
-    /// Ratio of lowest failed to highest held value that ends it.
+    /// Ratio of the lowest failed to the highest successful value that ends the search.
     pub close_enough: f64,
     pub max_steps: u32,
 }
@@ -198,7 +198,7 @@ pub(in crate::experiment) fn bisect(tried: &[(f64, bool)], bounds: &BisectionBou
     }
 }
 
-/// Returns what to do after these steps.
+/// Returns the next action of a rate search after these steps.
 pub fn next_step(steps: &[RateStep], limits: &SearchLimits) -> NextStep {
     let tried: Vec<(f64, bool)> = steps.iter().map(|step| (step.rate_per_s, step.held)).collect();
     let bounds = BisectionBounds {
@@ -226,7 +226,8 @@ pub fn next_step(steps: &[RateStep], limits: &SearchLimits) -> NextStep {
 }
 
 impl Experiment {
-    /// Adds a tried rate to a search: the figures of the setting's planned row, or of another one.
+    /// Adds a tried rate to a search, as the figures of the setting's planned row or of another
+    /// one.
     pub fn add_step(&mut self, setting: &str, step: &RateStep) {
         let Some(first) = self.rows.iter().find(|row| row.setting.name == setting).cloned() else { return };
         let (folder, figures) =
@@ -239,7 +240,7 @@ impl Experiment {
 }
 
 impl RateSearch {
-    /// Returns the search of every setting, as far as it came.
+    /// Returns the search of every setting, with its steps so far.
     pub fn all(experiment: &Experiment) -> Result<Vec<Self>, String> {
         let limits = SearchLimits::from_experiment(experiment)?;
         let search = |setting: super::Setting| {

@@ -1,4 +1,4 @@
-//! One unit for all durations of a table.
+//! Selects one unit for all durations of a table.
 
 use crate::stats::Estimate;
 use record::numbers::{count, plain};
@@ -12,7 +12,8 @@ pub(super) enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// Returns the unit in which the largest of some durations has at most six digits.
+    /// Returns the unit in which the longest of some durations (nanoseconds) has at most six
+    /// digits.
     pub fn for_durations(ns: impl IntoIterator<Item = f64>) -> Self {
         match ns.into_iter().map(f64::abs).filter(|ns| ns.is_finite()).fold(0.0, f64::max) {
             largest if largest < 100_000.0 => Self::Nanoseconds,
@@ -21,7 +22,7 @@ impl TimeUnit {
         }
     }
 
-    /// Returns the unit for the largest known one of some durations in nanoseconds.
+    /// Returns the unit for the longest known one of some durations in nanoseconds.
     pub fn for_known(ns: impl IntoIterator<Item = Option<u64>>) -> Self {
         Self::for_durations(ns.into_iter().flatten().map(|ns| ns as f64))
     }
@@ -57,7 +58,7 @@ impl TimeUnit {
         self.format_or_dash(ns.map(|ns| ns as f64))
     }
 
-    /// Formats a difference with its interval: `+12` and `[+3, +20]`.
+    /// Formats a difference in nanoseconds with its interval: `+12` and `[+3, +20]`.
     pub fn difference(self, by: Estimate) -> [String; 2] {
         [self.signed(by.value), format!("[{}, {}]", self.signed(by.low), self.signed(by.high))]
     }

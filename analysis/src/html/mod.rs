@@ -1,4 +1,4 @@
-//! The page of an experiment's folder, or of a run's.
+//! Writes the HTML page of an experiment's folder, or of a run's.
 
 mod experiment_page;
 

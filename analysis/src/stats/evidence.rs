@@ -1,5 +1,5 @@
-//! The rule of evidence: what repeated runs show about B against A, in the words of every
-//! experiment.
+//! The rule of evidence: the verdict that repeated runs allow on B compared with A, with the same
+//! words in every experiment.
 //!
 //! Banners, tables and charts ask [`Evidence`], and nothing else:
 //!
@@ -15,7 +15,8 @@ use statistics::Sample;
 use statistics::Verdict;
 use statistics::{Difference, MIN_PAIRS, RESOLUTION, difference};
 
-/// The repeats disagree if their interval reaches further from its estimate than this share of it.
+/// Maximum half-width of an interval, as a share of the estimate, for which the repeats count as
+/// agreeing.
 pub const MAX_HALF_WIDTH: f64 = 0.25;
 /// Maximum number of repeats that are promised to mend something.
 const MAX_MORE_REPEATS: usize = 1_000;
@@ -31,21 +32,24 @@ const COARSE_CLOCK: &str = "the clock's steps are too coarse for the margin";
 const CORRECTED: &str = "not after Holm's correction for the number of figures";
 const NO_MARGIN: &str = "no margin was declared";
 
-/// What the repeats show about B against A, and what is missing for an answer.
+/// The verdict of the repeats on B compared with A, and what is missing for an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    /// What is shown.
+    /// The verdict on B compared with A.
     pub verdict: Verdict,
-    /// B against A with its intervals; `None` if the two cannot be compared.
+    /// Difference of B to A with its intervals; `None` if the two cannot be compared.
     pub difference: Option<Difference>,
-    /// The binding reason of a verdict that cannot tell; empty if more pairs decide, and otherwise.
+    /// The main reason of the verdict *cannot tell*; empty if more pairs decide, and for other
+    /// verdicts.
     pub why: String,
-    /// Pairs to add, about, for an answer with a power of 0.8; `None` if they would not help.
+    /// Approximate number of pairs to add for an answer with a power of 0.8; `None` if they would
+    /// not help.
     pub more_repeats: Option<usize>,
 }
 
 impl ComparisonLine {
-    /// Returns what the line shows. Every table, chart and headline shows this.
+    /// Returns the evidence of the comparison: verdict, difference, and what is missing. Every
+    /// table, chart and headline shows this.
     pub fn evidence(&self) -> Evidence {
         if let Some(known) = self.deciding().filter(|_| self.why.is_empty()) {
             return Evidence::from_difference(known, self.verdict, (self.made, self.is_secondary));
@@ -63,7 +67,7 @@ impl ComparisonLine {
 }
 
 impl ComparisonLine {
-    /// Returns `true` if more repeats can mend every reason against the comparison, or there is
+    /// Returns `true` if more repeats can remove every reason against the comparison, or there is
     /// none.
     pub fn can_repeats_mend(&self) -> bool {
         self.why.iter().all(|why| can_repeats_mend(why))
@@ -123,8 +127,8 @@ impl Evidence {
         Self { verdict, difference: Some(found), why: why.into(), more_repeats }
     }
 
-    /// Judges B against A by a figure of each repeat, which need not be a time; entries with equal
-    /// indices are of one repeat. `step` is the resolution of the figures.
+    /// Judges B against A by one figure of each repeat, which need not be a time; entries with
+    /// equal indices are of one repeat. `step` is the resolution of the figures.
     pub fn from_repeats(a: &[f64], b: &[f64], step: f64) -> Self {
         let samples = |values: &[f64]| -> Vec<Sample> {
             values.iter().map(|value| Sample { value: *value, placement: 0 }).collect()
@@ -139,18 +143,19 @@ impl Evidence {
         Self { verdict: Verdict::CannotTell, difference: None, why, more_repeats }
     }
 
-    /// Returns `true` if the repeats decide.
+    /// Returns `true` if the verdict is another one than *cannot tell*.
     pub fn is_known(&self) -> bool {
         self.verdict != Verdict::CannotTell
     }
 
-    /// Returns `true` if a headline may name the ratio: it is known, and the repeats agree on it.
+    /// Returns `true` if a headline may name the ratio, because it is known and the repeats agree
+    /// on it.
     pub fn has_factor(&self) -> bool {
         self.is_known() && self.difference.as_ref().is_some_and(|found| !is_wide(found))
     }
 
-    /// Describes the verdict; one that cannot tell with its binding reason first, and what would
-    /// mend it: `cannot tell: too few repeats: 3 of at least 5 pairs; about 2 more pairs`.
+    /// Describes the verdict; *cannot tell* with its main reason first, and the remedy: `cannot
+    /// tell: too few repeats: 3 of at least 5 pairs; about 2 more pairs`.
     pub fn describe(&self) -> String {
         let why = Some(self.why.clone()).filter(|why| !why.is_empty());
         let more = self.more_repeats.map(|more| {
@@ -173,14 +178,15 @@ fn is_wide(found: &Difference) -> bool {
     reach > MAX_HALF_WIDTH * ratio.value * (1.0 + RESOLUTION)
 }
 
-/// The setting with the lowest figure, and the one that decides whether it may be called lowest.
+/// The setting with the lowest figure, and its closest rival, which decides whether it may be
+/// called lowest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
     /// Index of the setting with the lowest median.
     pub lowest: usize,
-    /// Index of the next setting, or of the first one that is not known to be slower.
+    /// Index of the rival: the next setting, or the first one that is not known to be slower.
     pub rival: usize,
-    /// The rival against the lowest.
+    /// Evidence of the rival compared with the lowest.
     pub evidence: Evidence,
 }
 
@@ -191,8 +197,8 @@ impl Ranking {
     }
 }
 
-/// Ranks settings by their medians. `compare` judges the second setting against the first, by
-/// index. Returns `None` for fewer than two settings.
+/// Ranks settings by their medians, and compares them pairwise with `compare`. `compare` judges the
+/// second setting against the first, by index. Returns `None` for fewer than two settings.
 pub fn rank(medians: &[f64], compare: impl Fn(usize, usize) -> Evidence) -> Option<Ranking> {
     let mut order: Vec<usize> = (0..medians.len()).collect();
     order.sort_by(|a, b| medians[*a].total_cmp(&medians[*b]));

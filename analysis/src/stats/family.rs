@@ -1,5 +1,5 @@
-//! The family of secondary figures: their p-values are corrected, so that the more figures are
-//! read, the more each has to show.
+//! The family of secondary figures, whose p-values are corrected: the more figures are compared,
+//! the stronger the evidence that each needs.
 
 use super::outline::Percentile;
 use super::verdict::ComparisonLine;
@@ -43,7 +43,7 @@ fn is_behind(before: &ComparisonLine, line: &ComparisonLine) -> bool {
     are_neighbors && before.measure == line.measure
 }
 
-/// Marks the lines of a family as secondary, and judges them by corrected p-values: one family for
+/// Marks comparison lines as secondary, and judges them by corrected p-values: one family for
 /// differences, and one for equivalence. p99.9 is tested only behind the p99 of its measure, the
 /// line before it. Lines with `true` were declared: they are gates, and are not corrected.
 pub fn correct_secondary<'a>(lines: impl IntoIterator<Item = (&'a mut ComparisonLine, bool)>) {

@@ -1,4 +1,4 @@
-//! What the strategies of one isolation level used and met in a run, strategy by strategy: CPU
+//! Resource usage of the strategies at one isolation level in a run, strategy by strategy: CPU
 //! time, orders, switches, faults and interrupts.
 
 use protocol::index::StrategyIndex;
@@ -7,42 +7,42 @@ use protocol::plan::{Isolation, IsolationLevel, Role};
 use serde::{Deserialize, Serialize};
 use verdict::summary::{LevelDifference, Summary, ThreadSummary};
 
-/// The strategies at one place of a run's isolation levels.
+/// The resource usage of the strategies of one group with the same isolation level in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelUsage {
     /// The isolation level.
     pub level: IsolationLevel,
-    /// Number of earlier places with the same level: above 0 in an A/A test.
+    /// Number of earlier groups with the same level: above 0 in an A/A test.
     #[serde(default)]
     pub again: usize,
-    /// Each strategy of the level, without those whose log is not trusted.
+    /// Usage of each strategy of the group, without those whose log is not trusted.
     pub strategies: Vec<StrategyUsage>,
-    /// Interrupts of the cores on which nothing but these strategies ran; null where they share
-    /// their cores, or the kernel does not count them.
+    /// Number of interrupts on the cores on which nothing but these strategies ran; null where they
+    /// share their cores, or the kernel does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<u64>,
-    /// The level against threads, in a run in which the levels took turns; null in others, and for
-    /// those threads themselves.
+    /// Comparison of the level with threads, in a run in which the levels took turns; null in
+    /// others, and for those threads themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<LevelDifference>,
 }
 
-/// What the thread of one strategy used and met from the start of a run to its end.
+/// The resource usage of one strategy's thread from the start of a run to its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrategyUsage {
-    /// Number of its orders that returned.
+    /// Number of the strategy's orders that returned.
     pub returned: u64,
-    /// CPU time in nanoseconds.
+    /// CPU time of the thread, in nanoseconds.
     pub cpu_ns: u64,
-    /// Time from its first to its last duty cycle, in nanoseconds.
+    /// Time from the thread's first to its last duty cycle, in nanoseconds.
     pub running_ns: u64,
-    /// Involuntary context switches: the kernel preempted it.
+    /// Number of involuntary context switches: the kernel preempted the thread.
     pub preempted: u64,
-    /// Voluntary context switches: it slept or yielded.
+    /// Number of voluntary context switches: the thread slept or yielded.
     pub slept: u64,
-    /// Page faults that were served from memory.
+    /// Number of page faults that were served from memory.
     pub minor_faults: u64,
-    /// Page faults that read from a device.
+    /// Number of page faults that read from a device.
     pub major_faults: u64,
 }
 
@@ -62,19 +62,19 @@ impl StrategyUsage {
         }
     }
 
-    /// Returns CPU seconds for a million orders; `None` if none returned.
+    /// Returns the strategy's CPU seconds for a million orders; `None` if none returned.
     pub fn cpu_s_per_million(&self) -> Option<f64> {
         (self.returned > 0).then(|| self.cpu_ns as f64 / 1e3 / self.returned as f64)
     }
 
-    /// Returns one of its counts for each second; `None` if its time is not known.
+    /// Converts one of the strategy's counts to a rate per second; `None` if its time is not known.
     pub fn per_second(&self, count: u64) -> Option<f64> {
         (self.running_ns > 0).then(|| count as f64 * 1e9 / self.running_ns as f64)
     }
 }
 
 impl LevelUsage {
-    /// Returns the usage of each place of a run's isolation levels.
+    /// Returns the usage of each group of strategies with the same isolation level.
     pub fn from_summary(summary: &Summary) -> Vec<Self> {
         let plan = &summary.plan;
         let threads = |place: usize| {
@@ -97,7 +97,7 @@ impl LevelUsage {
         places.map(usage).collect()
     }
 
-    /// Returns the sum of all its strategies.
+    /// Returns the sum of the usage of all strategies of the group.
     pub fn total(&self) -> StrategyUsage {
         self.strategies.iter().fold(StrategyUsage::default(), |sum, own| StrategyUsage {
             returned: sum.returned.saturating_add(own.returned),

@@ -10,7 +10,7 @@ use verdict::summary::{Distribution, LevelSummary, Measure, StrategyCosts, Summa
 /// The part of a run's summary that comparisons need. Sums are over the run's threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunOutline {
-    /// Run id.
+    /// Id of the run.
     pub run: String,
     /// Technique of the submit and completion hand-offs.
     pub technique: Technique,
@@ -24,9 +24,9 @@ pub struct RunOutline {
     pub strategies: u16,
     /// Number of venues.
     pub venues: u16,
-    /// Slots of each ring.
+    /// Number of slots of each ring.
     pub capacity: u32,
-    /// Points that were stamped.
+    /// The points of an order's path that were stamped.
     #[serde(default = "all_stamps")]
     pub stamps: Stamps,
     /// Requested extra work, in nanoseconds per order.
@@ -34,9 +34,9 @@ pub struct RunOutline {
     /// Measured extra work, in nanoseconds per order; `None` if an older launcher did not save it.
     #[serde(default)]
     pub work_done_ns: Option<f64>,
-    /// Machine, as far as it makes figures comparable.
+    /// Identity of the machine, by which runs are comparable.
     pub machine: MachineKey,
-    /// Hash of the schedule.
+    /// Hash of the run's schedule.
     pub schedule_hash: String,
     /// Whether threads shared a core.
     pub oversubscribed: bool,
@@ -60,21 +60,22 @@ pub struct RunOutline {
     pub utilization: Option<f64>,
     /// Number of orders that returned.
     pub returned: u64,
-    /// Pushes that found a ring full, of all threads; `None` if an older launcher did not save it.
+    /// Number of pushes that found a ring full, of all threads; `None` if an older launcher did not
+    /// save it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<u64>,
     /// Mean number of open orders, sampled and by Little's law; `None` if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_orders: Option<OpenOrdersCheck>,
-    /// CPU time, in nanoseconds.
+    /// CPU time of all threads, in nanoseconds.
     pub cpu_ns: u64,
-    /// Time from the first spawn to the start, in nanoseconds.
+    /// Time from the first spawn of a process to the start of trading, in nanoseconds.
     pub startup_ns: u64,
     /// Proportional set size of all processes in the middle of the run, in bytes.
     pub pss_bytes: Option<u64>,
-    /// Page faults, minor and major.
+    /// Number of page faults of all threads, minor and major.
     pub page_faults: u64,
-    /// Context switches, voluntary and not.
+    /// Number of context switches of all threads, voluntary and not.
     pub context_switches: u64,
     /// Core-to-core round trip before the run, in nanoseconds.
     #[serde(rename = "floor_ns")]
@@ -94,7 +95,7 @@ pub struct RunOutline {
     /// Latencies of each isolation level; empty if all strategies have the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelSummary>,
-    /// Memory that strategies walked, ran from and mapped.
+    /// Memory settings of the strategies: working sets, executables and mappings.
     #[serde(default, skip_serializing_if = "MemorySettings::is_none")]
     pub memory: MemorySettings,
     /// Whether threads were pinned to cores.
@@ -106,8 +107,8 @@ pub struct RunOutline {
     /// Costs of strategies besides latency, by isolation level.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub costs: Vec<StrategyCosts>,
-    /// What the strategies at each place of the isolation levels used; empty if an older launcher
-    /// did not save it.
+    /// Resource usage of each group of strategies with the same isolation level; empty if an older
+    /// launcher did not save it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usage: Vec<LevelUsage>,
 }
@@ -116,9 +117,9 @@ pub struct RunOutline {
 /// sampling error is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenOrdersCheck {
-    /// Mean of the launcher's samples, weighted by time.
+    /// Mean number of open orders over the launcher's samples, weighted by time.
     pub measured: f64,
-    /// Little's law: completions a second times the mean round trip.
+    /// Mean number of open orders by Little's law: completions a second times the mean round trip.
     pub littles_law: f64,
 }
 
@@ -221,8 +222,8 @@ impl RunOutline {
         }
     }
 
-    /// Returns what the outline says of the strategies at one level, as a run of its own. Sums over
-    /// threads are those of the whole run.
+    /// Returns the outline of the strategies at one level, as if it were of a run of its own. Sums
+    /// over threads are those of the whole run.
     pub fn of_level(&self, level: &LevelSummary) -> Self {
         let mut own = self.clone();
         (own.isolation, own.strategies, own.levels) = (level.level.into(), level.strategies, Vec::new());
@@ -266,7 +267,7 @@ impl RunOutline {
         self.complete && self.valid
     }
 
-    /// Returns CPU seconds per million orders; `None` if none returned.
+    /// Returns the run's CPU seconds per million orders; `None` if none returned.
     pub fn cpu_s_per_million(&self) -> Option<f64> {
         (self.returned > 0).then(|| self.cpu_ns as f64 / 1e9 / (self.returned as f64 / 1e6))
     }
@@ -303,7 +304,8 @@ impl Percentile {
         ["p50", "p99", "p99.9"][self as usize]
     }
 
-    /// Returns the percentile of a distribution, if it has enough samples.
+    /// Returns the value of this percentile in a distribution, if the distribution has enough
+    /// samples.
     pub const fn get(self, figures: &Distribution) -> Option<u64> {
         match self {
             Percentile::P50 => figures.p50_ns,

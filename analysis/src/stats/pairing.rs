@@ -1,4 +1,4 @@
-//! Pairs of runs of two settings: which count, and why two settings cannot be compared.
+//! Pairs the runs of two settings: which pairs count, and why two settings cannot be compared.
 //!
 //! **The rule.** A pair is *kept* if both runs are complete and valid, and the core-to-core time of
 //! neither changed by more than [`CORE_RTT_TOLERANCE`](super::placement::CORE_RTT_TOLERANCE) from
@@ -57,7 +57,8 @@ pub struct PlacementRuns {
 /// Least share of all pairs that must be kept for the kept ones to decide.
 pub const MIN_KEPT_SHARE: f64 = 0.5;
 
-/// Returns `true` if the kept pairs decide, and not all pairs of complete and valid runs.
+/// Returns `true` if there are enough kept pairs to decide; else all pairs of complete and valid
+/// runs decide.
 pub fn kept_pairs_decide(kept: usize, all: usize) -> bool {
     kept >= MIN_PAIRS && kept as f64 >= MIN_KEPT_SHARE * all as f64
 }
@@ -131,13 +132,13 @@ pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a>
 }
 
 impl RunPairing<'_> {
-    /// Returns the pairing with the margin that was declared for it.
+    /// Returns the pairing with another equivalence margin, the declared one.
     #[must_use]
     pub fn with_margin(self, margin: Margin) -> Self {
         Self { margin, ..self }
     }
 
-    /// Returns the pairs that decide: those that are kept, or all if too few are.
+    /// Returns the pairs that decide: those that are kept, or all pairs if too few are.
     pub fn deciding_pairs(&self) -> Vec<[&RunOutline; 2]> {
         if kept_pairs_decide(self.a.len(), self.all.len()) {
             self.a.iter().zip(&self.b).map(|(a, b)| [*a, *b]).collect()

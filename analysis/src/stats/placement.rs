@@ -10,7 +10,8 @@ use crate::grouping::distinct;
 /// Maximum relative difference of core-to-core round trips within one placement.
 pub const CORE_RTT_TOLERANCE: f64 = 0.25;
 
-/// Returns `true` if the cores moved during the run: its figures belong to no placement.
+/// Returns `true` if the machine moved the cores during the run, so that its figures belong to no
+/// placement.
 pub fn has_moved(run: &RunOutline) -> bool {
     matches!((run.core_rtt_ns, run.core_rtt_after_ns), (Some(before), Some(after)) if differs(before, after))
 }

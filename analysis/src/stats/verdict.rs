@@ -15,16 +15,16 @@ use verdict::summary::Measure;
 pub struct ComparisonLine {
     /// Name of the measure.
     pub measure: String,
-    /// Compared percentile.
+    /// The compared percentile of the measure.
     pub percentile: Percentile,
     /// Median over the repeats of A, in nanoseconds.
     pub a_ns: Option<f64>,
     /// Median over the repeats of B, in nanoseconds.
     pub b_ns: Option<f64>,
-    /// Pairs of runs that count; 0 with `made` 0: an older launcher did not save them.
+    /// Number of pairs of runs that count; 0 with `made` 0: an older launcher did not save them.
     #[serde(default)]
     pub pairs: usize,
-    /// Pairs of runs that were made, those that do not count included.
+    /// Number of pairs of runs that were made, those that do not count included.
     #[serde(default)]
     pub made: usize,
     /// For stall-free figures: the shares of A's and B's orders that were excluded.
@@ -33,12 +33,12 @@ pub struct ComparisonLine {
     /// Whether the figure is not the declared endpoint, and its p-values are corrected for that.
     #[serde(default)]
     pub is_secondary: bool,
-    /// Difference of B against A over the kept pairs; null if there is none.
+    /// Difference of B to A over the kept pairs; null if there is none.
     pub difference: Option<Difference>,
-    /// The same over all pairs of complete and valid runs, wherever the cores were.
+    /// Difference of B to A over all pairs of complete and valid runs, wherever the cores were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_pairs: Option<Difference>,
-    /// Differences on each host, if there are several.
+    /// Difference on each host, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostDifference>,
     /// Verdict on B against A.
@@ -139,7 +139,8 @@ fn opposed(hosts: &[HostDifference]) -> Option<String> {
 }
 
 impl ComparisonLine {
-    /// Describes that the confidence intervals of two hosts do not overlap, if so.
+    /// Describes the disagreement of two hosts whose confidence intervals do not overlap; `None` if
+    /// there is none.
     pub fn disagreement(&self) -> Option<String> {
         let lowest = known(&self.hosts).min_by(|(_, a), (_, b)| a.ratio.high.total_cmp(&b.ratio.high))?;
         let highest = known(&self.hosts).max_by(|(_, a), (_, b)| a.ratio.low.total_cmp(&b.ratio.low))?;

@@ -1,4 +1,4 @@
-//! The runs of the benchmarks `lab` and `board`: ordinary runs whose roles are measured loops
+//! Makes the runs of the benchmarks `lab` and `board`: ordinary runs whose roles are measured loops
 //! (`protocol::benchmark`), without a merge. Another process makes them.
 
 mod process;
@@ -28,7 +28,7 @@ const RUNS: &str = "runs";
 /// The maximum time between two looks at a process that makes a run.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The process that makes runs of a benchmark one after the other, and the folder of their
+/// The process that makes the runs of a benchmark one after the other, with the folder of their
 /// experiment.
 pub struct Benchmark<'a> {
     signals: &'a Signals,
@@ -39,19 +39,19 @@ pub struct Benchmark<'a> {
     process: BenchmarkProcess,
 }
 
-/// The outcome of a benchmark's run, with what its ends have left in memory.
+/// The outcome of a benchmark's run, with the results that its ends have stored in memory.
 pub struct BenchmarkRun {
     pub plan: Plan,
     pub outcome: RunOutcome,
     /// The tick at which the loops started; `None` if an end was never ready.
     pub start_ticks: Option<u64>,
-    /// Deaths that the run survived.
+    /// Deaths of roles that the run survived.
     pub deaths: Vec<RoleRestart>,
     /// The clock of all runs of the process.
     pub clock: RunClock,
-    /// Each role's results, in the order of the plan.
+    /// The results of each role, in the order of the plan.
     pub ends: Vec<EndResults>,
-    /// The board of a board benchmark.
+    /// The memory of the board, in a board benchmark.
     pub board: Option<ReadOnlyWords>,
 }
 
@@ -59,30 +59,31 @@ pub struct BenchmarkRun {
 pub struct EndResults {
     pub status: ThreadStatus,
     pub counters: AgentCounters,
-    /// The words of its results; `None` for a role without any, or if the run did not start.
+    /// The results that the role stored in memory; `None` for a role without any, or if the run did
+    /// not start.
     pub words: Option<ReadOnlyWords>,
 }
 
 impl EndResults {
-    /// Returns `true` if the loop has ended, so that its final figures are stored.
+    /// Returns `true` if the role's loop has ended, so that its final figures are stored.
     pub fn is_done(&self) -> bool {
         self.status.state() == ThreadState::Done
     }
 
-    /// Returns a field of the thread's status.
+    /// Returns a field of the status block of the role's thread.
     pub fn get(&self, field: StatusField) -> u64 {
         self.status.get(field)
     }
 }
 
 impl<'a> Benchmark<'a> {
-    /// Starts the process for runs of the experiment in a folder.
+    /// Starts the process that makes the runs of the experiment in a folder.
     pub fn start(signals: &'a Signals, folder: &Path, interruption: Interruption) -> Result<Self> {
         let process = BenchmarkProcess::start()?;
         Ok(Self { signals, out: folder.join(RUNS), interruption, process })
     }
 
-    /// Waits for the end of a run that was begun, which Ctrl-C interrupts. `None`: it had no
+    /// Waits for the end of a run that was begun; Ctrl-C interrupts the run. `None`: it had no
     /// figures then.
     pub fn finish_or_interrupt(&mut self) -> Result<Option<BenchmarkRun>> {
         loop {
@@ -96,8 +97,8 @@ impl<'a> Benchmark<'a> {
         }
     }
 
-    /// Begins a run of a plan, whose record is saved. A failure of one of its processes is its
-    /// outcome, not an error. `write_times` are the due times of a board's writes.
+    /// Begins a run of a plan, whose record is saved in the run's folder. A failure of one of its
+    /// processes is its outcome, not an error. `write_times` are the due times of a board's writes.
     pub fn begin(&mut self, plan: Plan, write_times: &[u64]) -> Result<()> {
         let request = RunRequest { plan, out: self.out.clone(), interruption: self.interruption };
         self.process.send(&BenchmarkRequest::Run(Box::new(request)), write_times)
@@ -112,7 +113,7 @@ impl<'a> Benchmark<'a> {
         }
     }
 
-    /// Ends a run that was begun as Ctrl-C does.
+    /// Interrupts the run that was begun, as Ctrl-C does.
     pub fn interrupt(&self) {
         self.process.interrupt();
     }
@@ -152,8 +153,8 @@ pub fn warn_unfit(unfit: &[String]) {
     unfit.iter().for_each(|reason| print_warning(&format!("warning: not fit for latency claims: {reason}")));
 }
 
-/// Refuses the level `keys`, which separates strategies of a run: both ends of a benchmark write
-/// one ring or board.
+/// Refuses the isolation level `keys` for a benchmark: it separates strategies of a run, and both
+/// ends of a benchmark write one ring or board.
 pub fn refuse_keys(levels: &[Isolation]) -> Result<(), UsageError> {
     match levels.contains(&Isolation::Keys) {
         true => Err(UsageError(

@@ -156,7 +156,8 @@ pub fn declare(flags: &BillFlags, path: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the plan of a declared bill, if this build makes it on this machine.
+/// Returns the plan of a bill that was declared in a file, if this build makes the same plan on
+/// this machine.
 pub fn declared_plan(path: &Path, common: &Common, machine: Machine) -> Result<Experiment> {
     let (declaration, sha256) = Declaration::read(path)?;
     let settings = declaration.settings(path)?;

@@ -86,7 +86,8 @@ pub struct BillFlags {
     dry_run: bool,
 }
 
-/// Measures the cost of each isolation level, or computes it from an earlier measurement.
+/// Runs `launcher bill`: measures the cost of each isolation level, or computes it from an earlier
+/// measurement.
 pub fn run(flags: &BillFlags) -> Result<ExitCode> {
     // Read first: a folder that is none is found out before anything is measured.
     let contained = flags.contain.as_deref().map(contained).transpose()?;

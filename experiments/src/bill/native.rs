@@ -1,5 +1,5 @@
-//! The arm `native` of `launcher bill`: named among the levels of `--isolation`, and measured as
-//! threads over queues on the heap, in runs of their own.
+//! The level `native` of `launcher bill`: given among the levels of `--isolation`, and measured as
+//! threads over queues on the heap, in runs of its own.
 
 use super::super::flags::{AxisValue, SweepRequest, SweptSettings};
 use super::super::usage;
@@ -8,7 +8,7 @@ use analysis::experiment::isolation_cost::{NATIVE, native_techniques};
 use anyhow::Result;
 use protocol::plan::{Isolation, Technique};
 
-/// Takes the arm out of the levels of `--isolation`, and returns whether it was named there.
+/// Removes `native` from the levels of `--isolation`, and returns whether it was among them.
 pub fn split_levels(swept: &SweptSettings) -> Result<(SweptSettings, bool)> {
     let mut swept = swept.clone();
     let key = Axis::Isolation.key();
@@ -28,7 +28,8 @@ pub fn split_levels(swept: &SweptSettings) -> Result<(SweptSettings, bool)> {
     Ok((swept, true))
 }
 
-/// Adds the arm to a request, at each of its conditions. Technique and isolation become axes.
+/// Adds the level `native` to a request, at each of the request's conditions. Technique and
+/// isolation become axes.
 pub fn add(asked: &mut SweepRequest) {
     for axis in [Axis::Technique, Axis::Isolation] {
         if asked.axes.iter().all(|values| values[0].axis != axis) {

@@ -1,4 +1,5 @@
-//! The settings of a case, and what follows from them: its cores and its work.
+//! The settings of one case of the board benchmark, and the cores and the work that follow from
+//! them.
 
 use super::mode::WriteLoad;
 use super::nodes::BoardNodes;
@@ -16,16 +17,16 @@ pub(super) const MEMORY: &str = "memory";
 pub(super) struct CaseSettings {
     pub mode: WriteLoad,
     pub readers: u16,
-    /// Words of a value.
+    /// Number of 64-bit words of a value.
     pub words: usize,
-    /// Cells of the board.
+    /// Number of cells of the board.
     pub cells: usize,
     pub isolation: Isolation,
-    /// How readers wait; `None`: as suits the cores.
+    /// Wait strategy of the readers; `None`: as suits the cores.
     pub waiting: Option<ReaderWaiting>,
-    /// The NUMA nodes of writer and readers; `None`: as the list of cores has them.
+    /// The NUMA nodes of writer and readers; `None`: those of the listed cores.
     pub nodes: Option<BoardNodes>,
-    /// The folder with the board's file; `None`: memory.
+    /// The folder in which the board is a file; `None`: the board is in memory.
     pub folder: Option<PathBuf>,
 }
 

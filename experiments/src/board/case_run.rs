@@ -1,4 +1,4 @@
-//! Makes the cases of a board's benchmark.
+//! Makes the runs of the cases of a board benchmark.
 
 use super::case::{CaseSettings, assign_cores, cores, work_of};
 use super::{figures, mode, over_time};

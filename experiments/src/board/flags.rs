@@ -235,6 +235,7 @@ impl BoardFlags {
         self.board_folder.iter().map(full).collect()
     }
 
+    /// Returns the limits that `--healthy`, `--warn-writer` and `--warn-reader` set.
     pub fn warnings(&self) -> BoardWarnings {
         let limits = self.healthy.map_or_else(BoardWarnings::default, |limits| limits.0);
         BoardWarnings {

@@ -5,7 +5,7 @@ use analysis::experiment::{BoardWarnings, THRESHOLDS};
 use record::units::{Count, Nanos};
 use std::str::FromStr;
 
-/// The value of `--healthy` that names no limit: those of the first document.
+/// The value of `--healthy` that stands for the limits of the first document, without naming one.
 pub const SEED: &str = "seed";
 /// The limit of a threshold that is not checked.
 const OFF: &str = "off";

@@ -1,4 +1,4 @@
-//! Reads histograms that a board's writer or reader has in shared memory.
+//! Reads the histograms that a board's writer or reader stored in shared memory.
 
 use protocol::shared_histogram::{BUCKETS, MAX_WORD, MIN_WORD, Resolution, SUM};
 use shm::memory::ReadOnlyWords;

@@ -20,7 +20,7 @@ pub use flags::BoardFlags;
 use crate::benchmark::{self, Benchmark};
 use crate::measure::{MeasureEnd, measure_rows};
 use crate::progress::SweepProgress;
-use crate::publish::{Printed, save_and_print};
+use crate::publish::{OutputForm, save_and_print};
 use analysis::experiment::{BoardCase, BoardPlan, Boards};
 use anyhow::{Context, Error, Result};
 use case_run::BoardRuns;
@@ -55,7 +55,7 @@ pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Ex
         let _ = discard();
     }
     let is_interrupted = ended? == MeasureEnd::Interrupted;
-    save_and_print(&record.answer(&folder)?, &record, &folder, Printed::new(flags.json, flags.report))?;
+    save_and_print(&record.answer(&folder)?, &record, &folder, OutputForm::new(flags.json, flags.report))?;
     let cases = Boards::from_experiment(&record).map_err(Error::msg)?.cases;
     Ok(match (is_interrupted, cases.iter().all(BoardCase::is_valid)) {
         (true, _) => signals::exit_code(),

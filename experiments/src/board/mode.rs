@@ -16,13 +16,13 @@ const MAX_WRITES: u64 = 50_000_000;
 /// The arrival process of a benchmark's writes, which decides when each is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteLoad {
-    /// Exponential gaps, with this mean rate a second.
+    /// Writes with exponentially distributed gaps, at this mean rate a second.
     Poisson(u64),
-    /// Bursts: gaps from a Pareto distribution of shape 1.5.
+    /// Writes in bursts: gaps from a Pareto distribution of shape 1.5, at this mean rate a second.
     Pareto(u64),
-    /// Writes follow each other without a pause.
+    /// Writes without a pause between them.
     Stress,
-    /// The times of a recorded flow.
+    /// Writes at the times of a recorded flow, read from this file.
     Replay(PathBuf),
 }
 
@@ -58,7 +58,8 @@ impl fmt::Display for WriteLoad {
 }
 
 impl WriteLoad {
-    /// Returns the schedule of the writes; `None` without due times.
+    /// Returns the schedule of the writes over `duration_ns` nanoseconds; `None` for a load without
+    /// due times.
     pub fn schedule(&self, duration_ns: u64, seed: u64) -> Result<Option<Schedule>, UsageError> {
         Ok(Some(match self {
             Self::Stress => return Ok(None),
@@ -69,7 +70,7 @@ impl WriteLoad {
     }
 }
 
-/// Returns when each write of a schedule is due, in nanoseconds from the start. Ascending, all
+/// Returns the due time of each write of a schedule, in nanoseconds from the start. Ascending, all
 /// before the end.
 pub fn due_times(schedule: &Schedule, duration_ns: u64) -> impl Iterator<Item = u64> + '_ {
     let due = schedule.entries(StrategyIndex(0)).map(|entry| entry.fire_ns);

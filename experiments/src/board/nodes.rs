@@ -1,17 +1,18 @@
-//! The NUMA nodes of writer and readers: `0:1` is the writer on the first node, the readers on the
-//! second.
+//! The NUMA nodes of writer and readers: `0:1` puts the writer on the first node and the readers on
+//! the second.
 
 use planner::config::UsageError;
 use record::cpu_list;
 use std::fmt;
 use std::str::FromStr;
 
-/// The NUMA nodes of a board's ends, by their place among those that have cores for this process.
+/// The NUMA nodes of a board's writer and readers, as indices into the nodes that have cores for
+/// this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoardNodes {
-    /// The node of the writer, and of the board's memory.
+    /// Index of the node of the writer and of the board's memory.
     pub writer: usize,
-    /// The node of the readers.
+    /// Index of the node of the readers.
     pub readers: usize,
 }
 
@@ -35,8 +36,8 @@ impl fmt::Display for BoardNodes {
 }
 
 impl BoardNodes {
-    /// Returns the writer's core, then those for readers, of the cores that may be used. `nodes`
-    /// has the cores of each node of the machine.
+    /// Returns the usable cores on these nodes: the writer's core first, then those for readers.
+    /// `nodes` has the cores of each node of the machine.
     pub fn cores(self, nodes: &[Vec<u32>], usable: &[u32]) -> Result<Vec<u32>, UsageError> {
         let of = |node: usize| match nodes.get(node) {
             Some(cores) => Ok(usable.iter().copied().filter(|core| cores.contains(core))),

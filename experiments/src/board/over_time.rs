@@ -1,4 +1,5 @@
-//! The latencies of a case over time: its timeline for the page, and a CSV table a thread.
+//! The latencies of a board's case over time: the timeline for the page, and a CSV table for each
+//! thread.
 
 use super::histogram::record_histogram;
 use crate::benchmark::{BenchmarkRun, EndResults};
@@ -35,7 +36,7 @@ const fn begin_ns(slice: usize, duration_ns: u64) -> u64 {
     (duration_ns as u128 * slice as u128 / BOARD_SLICES as u128) as u64
 }
 
-/// Returns the figures of a case over time.
+/// Returns the latencies of a case in time slices of equal length.
 pub fn timeline(made: &BenchmarkRun, duration_ns: u64, ns_per_tick: f64) -> Vec<BoardSlice> {
     let Some((writer, readers)) = made.ends.split_first() else { return Vec::new() };
     let figures = |ends: &[EndResults], measure, slice| {

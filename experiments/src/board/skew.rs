@@ -1,4 +1,5 @@
-//! How far apart a board's readers decided: joins what each of them read for a decision tick.
+//! Computes how far apart a board's readers decided, from the values that each reader read for a
+//! decision tick.
 
 use crate::benchmark::EndResults;
 use analysis::experiment::BoardSkew;

@@ -5,11 +5,11 @@ use analysis::stats::{Difference, Verdict};
 use anyhow::{Result, ensure};
 use planner::config::{Slower, Undecided};
 
-/// Checks that no comparison exceeds the allowed slowdown. What counts is the endpoint: a
-/// percentile that is slower by its 95 % interval, and by more than the share. A first percentile
-/// that cannot be compared, or whose repeats neither show nor exclude such a slowdown, gives
-/// [`Undecided`]: it must not pass, and is not slower either.
-pub fn pass(gate: Slower, found: &Comparisons) -> Result<()> {
+/// Checks that no comparison exceeds the slowdown that the gate allows. What counts is the
+/// endpoint: a percentile that is slower by its 95 % interval, and by more than the share. A first
+/// percentile that cannot be compared, or whose repeats neither show nor exclude such a slowdown,
+/// gives [`Undecided`]: it must not pass, and is not slower either.
+pub fn check_gate(gate: Slower, found: &Comparisons) -> Result<()> {
     let (mut slower, mut undecided) = (Vec::new(), Vec::new());
     let limit = 1.0 + gate.share();
     let is_slower = |found: &Difference| found.direction() > 0 && found.ratio.value > limit;
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn only_what_is_slower_by_more_fails() {
         let check = |gate: &str, pairs, ratio| {
-            pass(gate.parse().unwrap(), &comparisons(pairs, ratio)).map_err(|error| error.to_string())
+            check_gate(gate.parse().unwrap(), &comparisons(pairs, ratio)).map_err(|error| error.to_string())
         };
         assert!(check("5%", 8, 0.5).is_ok() && check("5%", 8, 1.001).is_ok() && check("5%", 8, 1.04).is_ok());
         let slower = check("5%", 8, 1.06).unwrap_err();
@@ -80,13 +80,13 @@ mod tests {
         for line in tail.comparisons[0].lines.iter_mut().filter(|line| line.percentile.name() == "p99") {
             (line.difference, line.why) = (None, vec!["too few orders for a p99".into()]);
         }
-        assert!(pass("5%".parse().unwrap(), &tail).is_ok(), "few samples for a tail fail nothing");
+        assert!(check_gate("5%".parse().unwrap(), &tail).is_ok(), "few samples for a tail fail nothing");
     }
 
     #[test]
     fn undecided_comparison_is_no_failure() {
         let gate: Slower = "5%".parse().unwrap();
-        let is_undecided = |found: &Comparisons| pass(gate, found).unwrap_err().is::<Undecided>();
+        let is_undecided = |found: &Comparisons| check_gate(gate, found).unwrap_err().is::<Undecided>();
         assert!(is_undecided(&Comparisons::default()), "nothing was compared");
         assert!(is_undecided(&comparisons(2, 1.5)), "too few pairs");
         assert!(!is_undecided(&comparisons(8, 90.0)), "slower");
@@ -101,7 +101,7 @@ mod tests {
             Comparisons { comparisons: vec![comparison], notes: Vec::new() }
         };
         assert!(is_undecided(&apart(1.2)));
-        assert!(pass("100%".parse().unwrap(), &apart(1.2)).is_ok(), "twice as slow is excluded");
+        assert!(check_gate("100%".parse().unwrap(), &apart(1.2)).is_ok(), "twice as slow is excluded");
         let mut other = comparisons(8, 1.0);
         other.notes.push("isolation=process: cannot be compared: other schedule".into());
         assert!(is_undecided(&other), "one of several settings");

@@ -13,9 +13,9 @@ use verdict::summary::Summary;
 /// The saved runs of one combination of settings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingRuns {
-    /// The settings that distinguish the cell from the other cells of its folder.
+    /// The settings that distinguish these runs from the other runs of the folder.
     pub name: String,
-    /// The setting of the runs, as key and text, in a fixed order.
+    /// All settings of the runs, as keys and texts, in a fixed order.
     pub key: Vec<(String, String)>,
     pub runs: Vec<RunOutline>,
 }

@@ -12,7 +12,7 @@ use super::dry_run::dry_run;
 use super::flags::SweepRequest;
 use super::measure::MeasureEnd;
 use super::points::{Candidate, lay_out_sides};
-use super::publish::{Printed, print, publish};
+use super::publish::{OutputForm, print, publish};
 use super::record::{new_record, read};
 use super::{ExperimentFlags, measure_experiment, usage};
 use analysis::experiment::{
@@ -30,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use verdict::summary::Summary;
 
-pub use gate::pass;
+pub use gate::check_gate;
 pub(super) use selector::SideSelector;
 
 /// The repeats of a comparison that is measured now.
@@ -67,7 +67,8 @@ pub struct CompareFlags {
     run: RunFlags,
 }
 
-/// Compares the settings A and B that the flags select, measuring them if necessary.
+/// Runs `launcher compare`: compares the settings A and B that the flags select, and measures them
+/// if necessary.
 pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     let json = flags.run.common.json;
     let (a, b) = sides(flags)?;
@@ -97,7 +98,7 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
         }
         ([one], Some(a), Some(b)) => {
             let found = within(one, a, b)?;
-            show(&found, Printed::from_flags(&flags.run.common))?;
+            show(&found, OutputForm::from_flags(&flags.run.common))?;
             found
         }
         ([left, right], a, b) => {
@@ -108,19 +109,19 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
             let named: Vec<&SideSelector> = a.iter().chain(b).collect();
             let found =
                 compare_settings(&chosen(left, a)?, &chosen(right, b)?, &named, &Endpoint::default())?;
-            show(&found, Printed::from_flags(&flags.run.common))?;
+            show(&found, OutputForm::from_flags(&flags.run.common))?;
             found
         }
         _ => return usage("give two folders, or both --a and --b: launcher compare --help shows how"),
     };
     if let Some(gate) = flags.fail_if_slower {
-        pass(gate, &comparisons)?;
+        check_gate(gate, &comparisons)?;
     }
     Ok(code)
 }
 
-/// Prints comparisons, as text or JSON.
-pub fn show(comparisons: &Comparisons, form: Printed) -> Result<()> {
+/// Prints the report of comparisons, as text or JSON.
+pub fn show(comparisons: &Comparisons, form: OutputForm) -> Result<()> {
     print(&Answer { report: compare::report(comparisons), json: comparisons.json()? }, form)
 }
 
@@ -175,8 +176,8 @@ fn of_record(record: &Experiment) -> Result<Comparisons> {
     Ok(Comparisons::from_runs(&ExperimentRuns::new(record)).map_err(UsageError)?)
 }
 
-/// Compares new runs with saved ones. Against the one setting that both have, if the folder has
-/// several.
+/// Compares new runs with the saved runs of a baseline folder. Against the one setting that both
+/// have, if the folder has several.
 pub fn against(baseline: &Path, runs: &[Summary]) -> Result<Comparisons> {
     let Some(ours) = group(runs).into_iter().next() else {
         return usage("--baseline: nothing was run to compare with it");

@@ -6,12 +6,12 @@ use crate::flags::{AxisValue, read_value};
 use analysis::experiment::Axis;
 use planner::config::{Settings, UsageError, nearest};
 
-/// The settings that one side of a comparison has: `--a` or `--b`.
+/// The settings that select one side of a comparison: `--a` or `--b`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SideSelector {
     /// The flag: `a` or `b`.
     flag: &'static str,
-    /// Key and text, as given.
+    /// The selected settings, as keys and texts from the command line.
     pub pairs: Vec<(String, String)>,
     pub settings: Settings,
     pub rate: Option<AxisValue>,
@@ -61,6 +61,7 @@ impl SideSelector {
         Ok(side)
     }
 
+    /// Returns the saved settings whose values match this side of the comparison.
     pub fn choose(&self, cells: &[SettingRuns]) -> Result<Vec<SettingRuns>, UsageError> {
         let flag = self.flag;
         for (key, text) in &self.pairs {

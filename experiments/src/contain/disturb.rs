@@ -69,7 +69,8 @@ pub struct DisturbFlags {
     dry_run: bool,
 }
 
-/// Runs every combination of disturbance, technique and isolation level that the flags select.
+/// Runs `launcher disturb`: every combination of disturbance, technique and isolation level that
+/// the flags select.
 pub fn run(flags: &DisturbFlags) -> Result<ExitCode> {
     if flags.dry_run {
         return dry_run(&flags.plan(planner::host::machine())?);

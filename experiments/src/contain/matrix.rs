@@ -34,7 +34,7 @@ const VENUE_ORDERS: Count = Count(12_000);
 const VENUE_LIVENESS: Nanos = Nanos(2_000_000_000);
 const LIVENESS: Nanos = Nanos(200_000_000);
 
-/// A fault with its name and what a run must have for it.
+/// A fault with its name in tables, and the conditions that a run with it needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedFault {
     /// Name of the fault in the table: `kill`, `kill in a push`.
@@ -48,7 +48,7 @@ pub struct ContainCase {
     pub technique: Technique,
     pub isolation: IsolationLevels,
     pub scenario: NamedFault,
-    /// The journal of exchanges and engine.
+    /// Journaling of exchanges and engine.
     pub journal: Journaling,
 }
 
@@ -56,7 +56,7 @@ pub struct ContainCase {
 const JOURNALS: [Journaling; 3] = [Journaling::None, Journaling::Process, Journaling::Group];
 
 impl ContainCase {
-    /// Returns the name of the case's point in the record.
+    /// Returns the name of this combination in the experiment's record.
     pub fn name(&self) -> String {
         let Self { technique, isolation, scenario: NamedFault { name, fault }, journal } = self;
         match fault.target {
@@ -66,7 +66,8 @@ impl ContainCase {
         }
     }
 
-    /// Returns the strategy that has the fault; of a fault of another role the standard one.
+    /// Returns the index of the strategy that has the fault; for a fault of another role the
+    /// standard one.
     pub const fn victim(&self) -> u16 {
         match self.scenario.fault.target {
             FaultTarget::Strategy(index) => index.0,
@@ -84,8 +85,8 @@ impl ContainCase {
 }
 
 impl NamedFault {
-    /// A fault as a user asked for it, or one of the standard ones: at the victim, at the standard
-    /// time.
+    /// Creates a named fault from a user's or a standard fault; unset, the target is the victim and
+    /// the time is the standard one.
     pub fn new(fault: FaultSpec) -> Self {
         let is_of_venue = fault.kind.is_of_venue();
         let victim = if is_of_venue {
@@ -103,7 +104,7 @@ impl NamedFault {
         Self { name, fault: FaultSpec { target, when: Some(when), lasts, ..fault } }
     }
 
-    /// Whether the technique has the step at which it is due.
+    /// Returns `true` if the technique has the step of a push in which the fault is due.
     pub fn applies_to(&self, technique: Technique) -> bool {
         // A claimed slot of a private ring blocks no other producer.
         let is_shared = technique.steps().contains(&Step::Claimed);
@@ -129,10 +130,10 @@ impl NamedFault {
     }
 }
 
-/// Returns the faults that `launcher contain` injects by default: each kind, two of them also in
-/// the most harmful moment, the middle of a push, and a gateway that is killed or stopped. Not
-/// those of venues and disturbances, which have tables of their own, and not [`FaultKind::Lose`]: a
-/// message lost before any peer sees it cannot be contained, only noticed, and that ends the run.
+/// Returns the faults that `launcher contain` injects by default: each kind, two kinds also in the
+/// middle of a push, and a gateway that is killed or stopped. Not those of venues and disturbances,
+/// which have tables of their own, and not [`FaultKind::Lose`]: a message lost before any peer sees
+/// it cannot be contained, only noticed, and that ends the run.
 pub fn standard_faults() -> Vec<NamedFault> {
     let at = |kind, when| FaultSpec { kind, target: FaultTarget::Any, when, every: None, lasts: None };
     let pushes = [FaultKind::Kill, FaultKind::Hang]
@@ -202,8 +203,8 @@ pub const fn carries_programs(isolation: Isolation) -> bool {
     matches!(isolation, Isolation::Process | Isolation::Container)
 }
 
-/// Moves a standard fault that a strategy does to itself from a program of the user, which cannot
-/// be told to, to the first strategy of bulkhead's own. Returns `false` if there is none.
+/// Moves a standard fault that a strategy does to itself from a user's program, which cannot be
+/// made to do it, to the first built-in strategy. Returns `false` if there is none.
 pub fn choose_victim(case: &mut ContainCase, asked: &Settings) -> bool {
     let fault = &mut case.scenario.fault;
     let is_by_signal = matches!(fault.kind, FaultKind::Kill | FaultKind::Stop)
@@ -223,8 +224,8 @@ pub fn choose_victim(case: &mut ContainCase, asked: &Settings) -> bool {
     }
 }
 
-/// Returns the fault, technique and isolation level of a run; `None` if it is not of the matrix. Of
-/// several faults it is about the last.
+/// Returns the fault, technique and isolation level of a run with these settings; `None` if they
+/// are not in the matrix. Of several faults it is about the last.
 pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     let fault = *settings.fault.as_ref()?.0.last()?;
     Some(ContainCase {
@@ -235,7 +236,7 @@ pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     })
 }
 
-/// Returns the user's settings, overridden by those of one cell of the matrix. The load is small
+/// Returns the user's settings, overridden by those of one case of the matrix. The load is small
 /// and lasts long enough for some time before the incident, and some after it.
 pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
     let contains = !case.isolation.has_threads();

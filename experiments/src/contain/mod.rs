@@ -49,7 +49,8 @@ pub struct ContainFlags {
     dry_run: bool,
 }
 
-/// Runs every combination of fault, technique and isolation level that the flags select.
+/// Runs `launcher contain`: every combination of fault, technique and isolation level that the
+/// flags select.
 pub fn run(flags: &ContainFlags) -> Result<ExitCode> {
     if flags.dry_run {
         return dry_run(&flags.plan(planner::host::machine())?);
@@ -85,7 +86,8 @@ const CONTAIN: FaultPreset = FaultPreset {
 };
 
 impl FaultPreset {
-    /// Returns the preset of a kind of experiment; `None`: it injects no faults of its own.
+    /// Returns the preset for a kind of experiment; `None` for a kind that injects no faults of its
+    /// own.
     pub fn of_kind(kind: Kind) -> Option<&'static Self> {
         [&CONTAIN, &disturb::DISTURB].into_iter().find(|preset| preset.kind == kind)
     }

@@ -1,4 +1,4 @@
-//! What the experiments with faults have in common: a case is a fault, with a technique, at an
+//! Shared parts of the experiments with faults, whose cases are a fault with a technique at an
 //! isolation level.
 
 use super::matrix::ContainCase;
@@ -14,30 +14,30 @@ use planner::config::{Common, Settings, UsageError};
 use planner::host::Machine;
 use protocol::plan::{FaultKind, Isolation, IsolationLevels, Technique};
 
-/// A function that returns the cases with these techniques at these levels.
+/// A function that selects the cases with these techniques at these isolation levels.
 pub type SelectCases = fn(&[Technique], &[IsolationLevels], &Settings) -> Result<Vec<ContainCase>>;
 
-/// What an experiment with faults tries unless told, and what it asks of each run.
+/// The defaults of an experiment with faults, and the figures that it reads from each run.
 pub struct FaultPreset {
     pub kind: Kind,
-    /// Repeats unless told.
+    /// Default number of repeats of each case.
     pub repeats: u64,
     /// Whether runs with a fault are compared with calm ones, which are repeated as an A/A test.
     /// What this machine cannot have is left out then.
     pub is_compared: bool,
-    /// The techniques unless told.
+    /// Returns the default techniques.
     pub techniques: fn(&Settings) -> Vec<Technique>,
-    /// The isolation levels unless told.
+    /// Returns the default isolation levels.
     pub levels: fn(&Settings) -> Vec<IsolationLevels>,
-    /// The cases with these techniques at these levels.
+    /// Selects the cases with given techniques at given isolation levels.
     pub cases: SelectCases,
-    /// The settings of a case's runs: those of the user, and the case's own.
+    /// Returns the settings of a case's runs: those of the user, overridden by the case's own.
     pub settings: fn(&ContainCase, &Settings) -> Settings,
-    /// The figures of a run with these settings beyond its outline.
+    /// Reads the figures of a finished run beyond the figures in its outline.
     pub figures: fn(&Settings, &LaunchedRun) -> Figures,
 }
 
-/// Returns each level as that of all strategies.
+/// Returns each isolation level, as the level of all strategies of a run.
 pub fn every_level() -> Vec<IsolationLevels> {
     Isolation::ALL.iter().map(|level| IsolationLevels::uniform(*level)).collect()
 }

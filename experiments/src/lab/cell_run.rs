@@ -1,4 +1,4 @@
-//! One run of a cell: its plan, and its figures.
+//! One run of a cell of the queue benchmark: its plan, and its figures.
 
 use crate::benchmark::{BenchmarkRun, EndResults};
 use analysis::experiment::{LabCell, LabLatency, LabPlan, LabRun, SideCost, Speed, Wait, histogram};

@@ -1,4 +1,4 @@
-//! What the runs of a lab take, and how long short sleeps take on this machine.
+//! Measures the parameters of a lab's runs, and how long short sleeps take on this machine.
 
 use super::maker::{cell_of, groups};
 use analysis::experiment::{Experiment, LabCell, LabPlan, SleepSample, Speed};

@@ -13,7 +13,7 @@ pub use flags::LabFlags;
 
 use super::measure::{MeasureEnd, measure_rows, missing_rows};
 use super::progress::SweepProgress;
-use super::publish::{Printed, exit_code, save_and_print};
+use super::publish::{OutputForm, exit_code, save_and_print};
 use crate::benchmark;
 use ::record::document::Document;
 use ::record::screen::program;
@@ -68,7 +68,7 @@ pub fn run(flags: &LabFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<Exit
     let mut maker = LabRuns::new(plan, &folder, &signals);
     let ended = measure_rows(&mut record, &folder, &mut maker, &mut bar, &|_| None);
     bar.clear();
-    finish(&record, &folder, Printed::new(flags.json, flags.report), ended?)
+    finish(&record, &folder, OutputForm::new(flags.json, flags.report), ended?)
 }
 
 /// Reads the lab in a folder to resume it, with its original settings.
@@ -112,7 +112,7 @@ fn announce(record: &Experiment, plan: &LabPlan, missing: Vec<usize>, quiet: boo
     Ok(())
 }
 
-fn finish(record: &Experiment, folder: &Path, form: Printed, ended: MeasureEnd) -> Result<ExitCode> {
+fn finish(record: &Experiment, folder: &Path, form: OutputForm, ended: MeasureEnd) -> Result<ExitCode> {
     save_and_print(&record.answer(folder)?, record, folder, form)?;
     let interrupted = format!("{} resume {} goes on", program(), folder.display());
     let lab = Lab::from_experiment(record).map_err(Error::msg)?;

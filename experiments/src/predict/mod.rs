@@ -20,7 +20,7 @@ use ::record::numbers::plain;
 use ::record::units::{Bytes, Count, Nanos};
 use analysis::experiment::predict::{MAX_STRATEGIES, PathCosts};
 use analysis::experiment::search::MAX_RATE_PER_S;
-use analysis::experiment::{Asked, Experiment, Figures, Kind};
+use analysis::experiment::{Experiment, Figures, Kind, PredictQuestion};
 use anyhow::Result;
 use clap::Args;
 use planner::config::{Common, ReportLength, Settings, UsageError};
@@ -98,7 +98,7 @@ fn read_level(text: &str) -> Result<IsolationLevel, String> {
         .ok_or_else(|| "expected a level that is compared with threads: process, container or sandbox".into())
 }
 
-/// Predicts what was asked and measures it, or measures a grid.
+/// Runs `launcher predict`: predicts the requested combination and measures it, or measures a grid.
 pub fn run(flags: &PredictFlags) -> Result<ExitCode> {
     let common = Common { json: flags.json, report: flags.report, ..Common::default() };
     if flags.dry_run {
@@ -180,8 +180,9 @@ impl ExperimentFlags for PredictFlags {
             record.figures.insert("grid", &true);
         }
         if let (Some(strategies), Some(Count(rate))) = (self.strategies, self.rate) {
-            let question = Asked { strategies, cores: self.strategy_cores, rate_per_s: rate as f64 };
-            record.figures.insert(Asked::NAME, &question);
+            let question =
+                PredictQuestion { strategies, cores: self.strategy_cores, rate_per_s: rate as f64 };
+            record.figures.insert(PredictQuestion::NAME, &question);
         }
         if self.idle == Idle::Spin {
             stages::plan_core_each(&mut record, self.isolation, self.working_set)?;
@@ -251,7 +252,7 @@ mod tests {
         let line = format!("--strategies 24 --rate 50k --out {}", out.path().display());
         let record = parse(&line).unwrap().plan(fake::plain(2).machine()).unwrap();
         assert_eq!(record.rows.len(), 1);
-        let asked = Asked::of_experiment(&record).unwrap();
+        let asked = PredictQuestion::of_experiment(&record).unwrap();
         assert_eq!((asked.strategies, asked.cores, asked.rate_per_s), (24, 1, 50_000.0));
         assert_eq!(record.base["isolation"], "thread+thread+process");
         assert_eq!(record.base["strategies"], "12");
@@ -261,6 +262,6 @@ mod tests {
             each.rows.iter().map(|row| row.setting.settings["isolation"].as_str()).collect();
         assert_eq!(levels, ["thread", "process", "process", "thread", "thread", "process"], "alternated");
         let grid = parse("--grid").unwrap().plan(fake::plain(2).machine()).unwrap();
-        assert_eq!(Asked::of_experiment(&grid), None);
+        assert_eq!(PredictQuestion::of_experiment(&grid), None);
     }
 }

@@ -1,9 +1,12 @@
-//! The runs of a prediction, planned in stages: each follows from what the earlier ones measured.
+//! Plans the runs of a prediction in stages: each stage follows from what the earlier ones
+//! measured.
 
 use super::say;
 use crate::points::{check, new_point};
 use analysis::experiment::predict::{CorePrediction, EXTRAPOLATED, SharedCoreModel, fit};
-use analysis::experiment::{Asked, Axis, Experiment, Kind, MeasuredCell, PredictPart, Row, Setting};
+use analysis::experiment::{
+    Axis, Experiment, Kind, MeasuredCell, PredictPart, PredictQuestion, Row, Setting,
+};
 use anyhow::{Context, Result, anyhow};
 use planner::config::{Choice, DelayRange, Settings, UsageError};
 use protocol::plan::{Idle, Isolation, IsolationLevel, IsolationLevels, Technique};
@@ -50,7 +53,7 @@ pub(super) fn plan_pilot(record: &mut Experiment, level: IsolationLevel, set: By
         ..Settings::default()
     };
     let (strategies, rate_per_s) = PILOT;
-    let cell = Asked { strategies, cores: 1, rate_per_s };
+    let cell = PredictQuestion { strategies, cores: 1, rate_per_s };
     let setting = setting(record, &base, PredictPart::Pilot, cell, SHORT)?;
     record.plan_rows(&[setting]);
     // Runs of one level, which show its ceiling, have no turns.
@@ -64,7 +67,7 @@ pub(super) fn plan_pilot(record: &mut Experiment, level: IsolationLevel, set: By
 
 /// Plans runs of threads and of a level, alternated: the asked strategies spin on a core each.
 pub(super) fn plan_core_each(record: &mut Experiment, level: IsolationLevel, set: Bytes) -> Result<()> {
-    let asked = Asked::of_experiment(record).context("nothing is asked")?;
+    let asked = PredictQuestion::of_experiment(record).context("nothing is asked")?;
     let plan = |isolation: IsolationLevel| -> Result<Setting> {
         let base = Settings {
             technique: Some(Technique::default()),
@@ -74,8 +77,13 @@ pub(super) fn plan_core_each(record: &mut Experiment, level: IsolationLevel, set
             working_set: Some(set),
             ..Settings::default()
         };
-        let mut setting =
-            setting(record, &base, PredictPart::Asked, Asked { cores: asked.strategies, ..asked }, SHORT)?;
+        let mut setting = setting(
+            record,
+            &base,
+            PredictPart::Asked,
+            PredictQuestion { cores: asked.strategies, ..asked },
+            SHORT,
+        )?;
         setting.name = format!("{}, {isolation}", setting.name);
         setting.values.insert(Axis::Isolation, isolation.to_string());
         Ok(setting)
@@ -98,7 +106,7 @@ fn setting(
     record: &Experiment,
     base: &Settings,
     part: PredictPart,
-    cell: Asked,
+    cell: PredictQuestion,
     window: Nanos,
 ) -> Result<Setting> {
     let places = base.isolation.map_or(1, |levels| levels.as_slice().len() as u64);
@@ -137,7 +145,7 @@ pub(crate) fn plan_next(record: &mut Experiment, is_quiet: bool) -> Result<bool>
         calibration(record, &cells)?
     } else if is_grid && !has(PredictPart::HeldOut) {
         grid(record, &model(&cells)?)?
-    } else if let Some(asked) = Asked::of_experiment(record).filter(|_| !has(PredictPart::Asked)) {
+    } else if let Some(asked) = PredictQuestion::of_experiment(record).filter(|_| !has(PredictPart::Asked)) {
         predict(record, &asked, &model(&cells)?, is_quiet)?
     } else {
         return Ok(false);
@@ -185,7 +193,7 @@ fn calibration(record: &Experiment, cells: &[MeasuredCell]) -> Result<Vec<Settin
     let base = base_of(record)?;
     let cells = FITTED_SHARES.iter().flat_map(|share| FITTED.map(|strategies| (strategies, *share)));
     let plan = |(strategies, share): (u32, f64)| {
-        let cell = Asked { strategies, cores: 1, rate_per_s: (share * full_per_s).round() };
+        let cell = PredictQuestion { strategies, cores: 1, rate_per_s: (share * full_per_s).round() };
         setting(record, &base, PredictPart::Fitted, cell, SHORT)
     };
     cells.map(plan).collect()
@@ -199,7 +207,7 @@ fn grid(record: &Experiment, model: &SharedCoreModel) -> Result<Vec<Setting>> {
     let plan = |((strategies, share), part): ((u32, f64), PredictPart)| {
         let [thread, _] = model.predict(f64::from(strategies), 1.0, 0.0);
         let full_per_s = thread.full_per_s.min(EXTRAPOLATED * model.max_rate_per_s);
-        let cell = Asked { strategies, cores: 1, rate_per_s: (share * full_per_s).round() };
+        let cell = PredictQuestion { strategies, cores: 1, rate_per_s: (share * full_per_s).round() };
         setting(record, &base, part, cell, LONG)
     };
     cells.zip(parts).map(plan).collect()
@@ -220,7 +228,7 @@ fn draw_parts(count: usize, seed: u64) -> Vec<PredictPart> {
 /// that show the ceiling of each level.
 fn predict(
     record: &mut Experiment,
-    asked: &Asked,
+    asked: &PredictQuestion,
     model: &SharedCoreModel,
     is_quiet: bool,
 ) -> Result<Vec<Setting>> {
@@ -246,10 +254,10 @@ fn predict(
 }
 
 /// Returns a run to which more orders are offered than strategies at a level can send.
-fn ceiling(record: &Experiment, cell: &Asked, level: IsolationLevel) -> Result<Setting> {
+fn ceiling(record: &Experiment, cell: &PredictQuestion, level: IsolationLevel) -> Result<Setting> {
     let base = Settings { isolation: Some(level.into()), crossover: None, ..base_of(record)? };
     let (window, of_core) = OVERLOAD;
-    let cell = Asked { rate_per_s: of_core * f64::from(cell.cores.min(cell.strategies)), ..*cell };
+    let cell = PredictQuestion { rate_per_s: of_core * f64::from(cell.cores.min(cell.strategies)), ..*cell };
     let mut setting = setting(record, &base, PredictPart::Ceiling, cell, window)?;
     setting.name = format!("{}, {level}", setting.name);
     setting.values.insert(Axis::Isolation, level.to_string());
@@ -263,16 +271,17 @@ fn level_of(base: &Settings) -> IsolationLevel {
 }
 
 /// Returns the run of what was asked, or of the nearest cell that this machine can run.
-fn nearest(record: &Experiment, asked: &Asked) -> Result<(Setting, Asked)> {
+fn nearest(record: &Experiment, asked: &PredictQuestion) -> Result<(Setting, PredictQuestion)> {
     let base = base_of(record)?;
     let level = level_of(&base);
     let cores = asked.cores.min(asked.strategies).max(1);
-    let each = Asked {
+    let each = PredictQuestion {
         strategies: asked.strategies.div_ceil(cores),
         cores: 1,
         rate_per_s: (asked.rate_per_s / f64::from(cores)).round(),
     };
-    let halves = (0..8).map(|halving| Asked { strategies: (each.strategies >> halving).max(1), ..each });
+    let halves =
+        (0..8).map(|halving| PredictQuestion { strategies: (each.strategies >> halving).max(1), ..each });
     let mut refused = None;
     for cell in std::iter::once(*asked).chain(halves) {
         // Two groups of threads are an A/A test; with very many strategies there is no room for it.

@@ -10,7 +10,7 @@ mod parts;
 use super::doctor::MachineFindings;
 use super::measure::{MadeRow, MeasureEnd, RowMaker, measure_rows};
 use super::progress::{SweepProgress, progress_line};
-use super::publish::{Printed, print, print_folder};
+use super::publish::{OutputForm, print, print_folder};
 use super::usage;
 use ::record::screen::{print_warning, stdout};
 use analysis::experiment::survey::{issue_line, survey_index, svg_card, text_card};
@@ -98,9 +98,8 @@ impl FoundPart {
     }
 }
 
-/// Runs the experiments of a survey on this machine, and draws its card, the picture that sums
-/// them up. `find` asks
-/// `launcher doctor`. A part that cannot run is not an error.
+/// Runs `launcher survey`: measures each experiment in short, and draws one card that sums them up.
+/// `find` asks `launcher doctor`. A part that cannot run is not an error.
 pub fn run(flags: &SurveyFlags, find: impl FnOnce() -> MachineFindings) -> Result<ExitCode> {
     if let Some(folder) = &flags.index {
         let count = draw_index(folder)?;
@@ -236,10 +235,10 @@ fn finish(record: &Experiment, folder: &Path, length: ReportLength) -> Result<Ex
         analysis::html::experiment_page(&answer.report).as_bytes(),
     )?;
     match length {
-        ReportLength::Short => print(&answer, Printed::Report(length))?,
+        ReportLength::Short => print(&answer, OutputForm::Report(length))?,
         ReportLength::Full => writeln!(stdout(), "{}", text_card(&survey))?,
     }
-    print_folder(folder, Printed::Report(length))?;
+    print_folder(folder, OutputForm::Report(length))?;
     writeln!(stdout(), "For an issue: {}", issue_line(&survey))?;
     if survey.complete && !has_results(&survey) {
         let why = survey.parts.iter().find_map(|part| part.shortfall.clone());

@@ -1,5 +1,4 @@
-//! The parts of a survey that make runs: their commands, and how they are measured within their
-//! time.
+//! The parts of a survey that make runs: their commands, and how each is measured within its time.
 
 use super::{FoundPart, SurveyRun};
 use crate::ExperimentFlags;

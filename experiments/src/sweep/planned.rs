@@ -20,7 +20,7 @@ use ::record::document::Document;
 use ::record::numbers::counted;
 use ::record::run::RunOutcome;
 use ::record::screen::{self, print_warning};
-use analysis::experiment::{Experiment, ExperimentState, Figures, Row, turns};
+use analysis::experiment::{Experiment, ExperimentState, Figures, Row, turn_of_rows};
 use analysis::stats::placement::hosts;
 use analysis::stats::{MachineKey, RunOutline};
 use anyhow::{Context, Result, bail};
@@ -120,7 +120,7 @@ fn plan(flags: &SweepFlags, folder: &Path) -> Result<ExitCode> {
     };
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {name}"))?;
     plan.save(folder)?;
-    let turns = turns(&plan.rows).last().map_or(0, |turn| turn + 1);
+    let turns = turn_of_rows(&plan.rows).last().map_or(0, |turn| turn + 1);
     let file = folder.join(Experiment::FILE);
     print_warning(&format!("{} runs in {turns} turns are planned in {}", plan.rows.len(), file.display()));
     plan.notes.iter().for_each(|note| print_warning(note));
@@ -177,7 +177,7 @@ impl PlannedSweep {
         // Those that were gathered before are gathered again.
         sweep.rows.iter_mut().for_each(|row| (row.folder, row.figures) = Default::default());
         Ok(Self {
-            turns: turns(&sweep.rows),
+            turns: turn_of_rows(&sweep.rows),
             sweep,
             folder: folder.to_owned(),
             outline: |place| Ok(RunOutline::from_summary(&Summary::read(place)?)),

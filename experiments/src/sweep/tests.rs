@@ -415,7 +415,7 @@ fn bill_given_up_keeps_its_whole_repeats() {
             Ok(MeasuredRun { outline: Some(noisy), ..made(settings) })
         };
         let load = Load::with_runnable(if is_busy { 9.0 } else { 0.1 }, 2);
-        let give_up = |bill: &Experiment| busy::hopeless(bill, || Some(load));
+        let give_up = |bill: &Experiment| busy::give_up_reason(bill, || Some(load));
         let found = measure_unless(&mut bill, folder.path(), &mut make, &mut bar(), &give_up).unwrap();
         assert_eq!((found, bill.state), (ended, ExperimentState::Complete));
         assert_eq!((bill.repeats, bill.rows.len()), (repeats, 3 * repeats as usize));

@@ -15,12 +15,14 @@ impl Bits {
         Self { words: vec![0; words], summary: vec![0; words.div_ceil(64)] }
     }
 
+    /// Marks a slot of the timing wheel as not empty.
     #[inline]
     pub fn set(&mut self, bit: usize) {
         self.words[bit / 64] |= 1 << (bit % 64);
         self.summary[bit / 4096] |= 1 << (bit / 64 % 64);
     }
 
+    /// Marks a slot of the timing wheel as empty.
     #[inline]
     pub fn clear(&mut self, bit: usize) {
         let word = &mut self.words[bit / 64];

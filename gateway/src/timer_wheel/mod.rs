@@ -268,7 +268,7 @@ impl<T: Copy> TimerWheel<T> {
         }
     }
 
-    /// Prefetches the memory for the next order that is added.
+    /// Prefetches the memory that adding the next order touches.
     pub fn prefetch_hot(&self) {
         let free = self.free as usize;
         if let (Some(link), Some(index)) = (self.links.get(free), self.orders.get(free)) {

@@ -1,4 +1,4 @@
-//! Validates a report against what is known of its open order.
+//! Validates a venue's report against the state of its open order.
 
 use protocol::reject::Reject;
 use protocol::wire::{CancelScope, Operation, Order, OrderId, OrderStatus, OrderType, Report, Side};
@@ -12,31 +12,33 @@ pub(super) struct OpenOrder {
     replaces: u32,
     /// When it was sent, in ticks.
     sent: u64,
-    /// Time of the order's last report, or at which it was sent, in ticks.
+    /// Tick of the order's last report, or at which the order was sent.
     pub last_heard: u64,
 }
 
 impl OpenOrder {
+    /// Creates the state of an order that is sent at the tick `now`.
     pub const fn new(order: &Order, now: u64) -> Self {
         Self { order: *order, filled: 0, next_number: 0, replaces: 0, sent: now, last_heard: now }
     }
 
-    /// Returns `true` if the venue has reported on the order at all.
+    /// Returns `true` if the venue has sent any report on the order.
     pub const fn is_acknowledged(&self) -> bool {
         self.next_number > 0
     }
 
-    /// Returns `true` if a mass cancel of `scope`, requested at `requested`, covers the order.
+    /// Returns `true` if a mass cancel of a scope, requested at a tick, covers the order.
     pub const fn is_covered_by(&self, (scope, requested): (CancelScope, u64)) -> bool {
         self.sent <= requested && scope.contains(self.order.id, self.order.request.instrument)
     }
 
-    /// Counts a replace of the order that is being sent.
+    /// Counts that a replace of the order is being sent.
     pub const fn count_replace(&mut self) {
         self.replaces = self.replaces.saturating_add(1);
     }
 
-    /// Returns the report with which the session closes an order without its venue.
+    /// Returns the report with which the session closes an order itself, without an answer of the
+    /// venue.
     pub const fn closing_report(&self, id: OrderId, status: OrderStatus, reason: Reject) -> Report {
         let (cumulative, number) = (self.filled, self.next_number);
         let report = Report::rejected(&self.order, reason);

@@ -1,5 +1,5 @@
-//! A session that validates an untrusted venue: checks its reports, and closes orders that it is
-//! silent about. Only runs that request it have one.
+//! A session that validates an untrusted venue: it checks each report, and closes orders about
+//! which the venue stays silent. Only runs that request it have one.
 //!
 //! | venue | session |
 //! |---|---|

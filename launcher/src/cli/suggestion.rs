@@ -1,9 +1,9 @@
-//! Suggests the nearest command for an unknown one, where clap suggests none: `rnu` for `run`.
+//! Suggests the most similar command for an unknown one, where clap suggests none: `rnu` for `run`.
 
 use clap::error::{ContextKind, ContextValue};
 use planner::config::nearest;
 
-/// Adds the nearest command to the error about an unknown one, where clap suggests none.
+/// Adds the most similar command to the error about an unknown one, where clap suggests none.
 pub fn with_suggestion(mut error: clap::Error, command: &clap::Command) -> clap::Error {
     if let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand)
         && error.get(ContextKind::SuggestedSubcommand).is_none()

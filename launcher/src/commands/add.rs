@@ -78,7 +78,7 @@ fn wait_for_repair(run: &ActiveRunHandle, strategy: StrategyIndex, epoch: u16) {
 
 /// Sends a command that the engine confirms at once.
 fn give(run: &ActiveRunHandle, command: Command, text: &str, what: &str) -> Result<()> {
-    let (_, answer) = run.give_with(command, text, CommandTimeouts::with_done(ENGINE_TIMEOUT))?;
+    let (_, answer) = run.send_with_text(command, text, CommandTimeouts::with_done(ENGINE_TIMEOUT))?;
     match answer.status {
         CommandStatus::Done => Ok(()),
         why => Err(UsageError(format!("the engine refused {what}: {why}")).into()),

@@ -8,7 +8,7 @@ use record::screen::{self, print_warning};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Runs `launcher clean`: removes what ended runs left in `/dev/shm` and among cgroups.
+/// Runs `launcher clean`: removes the files of ended runs in `/dev/shm` and their cgroups.
 pub fn clean(flags: CleanFlags) -> Result<ExitCode> {
     let scope = if flags.dry_run { CleanScope::Nothing } else { CleanScope::Everything };
     let cleaned = clean::clean(scope).context("cannot look into /dev/shm")?;

@@ -60,7 +60,7 @@ pub fn switch(flags: &KillFlags, is_on: bool) -> Result<ExitCode> {
     let run = ActiveRunHandle::find(&flags.run)?;
     let scope = flags.target.scope(&run.plan)?.unwrap_or_default();
     let command = if is_on { Command::Kill(scope) } else { Command::Revive(scope) };
-    let (command_record, answer) = run.give(command, Duration::from_nanos(flags.timeout.0))?;
+    let (command_record, answer) = run.send(command, Duration::from_nanos(flags.timeout.0))?;
     let mut out = screen::stdout();
     let seen = duration(run.ns(command_record.ticks, answer.seen_ticks));
     let code = match (answer.status, is_on) {

@@ -31,7 +31,7 @@ pub fn limits(flags: &LimitsFlags) -> Result<ExitCode> {
     for setting in settings {
         let LimitSetting { scope, control, value } = setting;
         let command = Command::SetLimit { scope, control: control.code(), value };
-        let (command_record, answer) = run.give(command, Duration::from_nanos(flags.timeout.0))?;
+        let (command_record, answer) = run.send(command, Duration::from_nanos(flags.timeout.0))?;
         match answer.status {
             CommandStatus::Done | CommandStatus::Seen => {
                 let seen = duration(run.ns(command_record.ticks, answer.seen_ticks));

@@ -74,7 +74,7 @@ pub fn main(cli: Cli) -> ExitCode {
 
 /// Replaces this process by the bridge program, which connects to other hosts.
 fn join(flags: &JoinFlags) -> Result<core::convert::Infallible> {
-    let bridge = program::bridge()?;
+    let bridge = program::find_bridge()?;
     let error = std::process::Command::new(&bridge).arg("join").args(&flags.arguments).exec();
     Err(error).with_context(|| format!("cannot start {}", bridge.display()))
 }

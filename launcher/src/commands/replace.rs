@@ -88,8 +88,9 @@ fn give(
     let within = Duration::from_nanos(flags.within.0);
     let command =
         |open_orders| Command::EndStrategy { strategy, open_orders, is_replaced: successor.is_some() };
-    let send =
-        |open_orders, timeouts| run.give_with(command(open_orders), successor.unwrap_or_default(), timeouts);
+    let send = |open_orders, timeouts| {
+        run.send_with_text(command(open_orders), successor.unwrap_or_default(), timeouts)
+    };
     if flags.open_orders == OpenOrdersFlag::Drain {
         let (_, answer) = send(OpenOrders::Drain, CommandTimeouts::with_done(within))?;
         if answer.status != CommandStatus::Seen {

@@ -1,5 +1,5 @@
-//! `launcher export`: converts a run to a Perfetto trace, its orders to a CSV table or a recorded
-//! flow, and their path to an SVG picture; curves of a bill or a sweep to one as well.
+//! `launcher export`: converts a run to a Perfetto trace, a CSV table of orders, a recorded flow or
+//! an SVG picture, and the curves of a bill or a sweep to a picture.
 
 mod flow;
 mod orders;
@@ -26,7 +26,7 @@ use verdict::html::order_path;
 use verdict::merge;
 use verdict::summary::Summary;
 
-/// Examples in the help of `launcher export`.
+/// The examples below the help of `launcher export`.
 pub const EXAMPLES: &str = "\
 Examples:
   launcher export latest --perfetto run.pftrace     for ui.perfetto.dev

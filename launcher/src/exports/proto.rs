@@ -6,6 +6,7 @@
 pub struct ProtoMessage(Vec<u8>);
 
 impl ProtoMessage {
+    /// Returns the encoded bytes of the message.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -38,11 +39,13 @@ impl ProtoMessage {
         self
     }
 
+    /// Appends a text field to the message.
     #[must_use]
     pub fn text(self, field: u32, value: &str) -> Self {
         self.run(field, value.as_bytes())
     }
 
+    /// Appends a field with another message.
     #[must_use]
     pub fn message(self, field: u32, value: &ProtoMessage) -> Self {
         self.run(field, &value.0)

@@ -5,8 +5,8 @@ use protocol::plan::Plan;
 use std::collections::BTreeSet;
 use system::pin;
 
-/// Keeps the calling thread, and processes that it starts, off the measured cores until it is
-/// dropped.
+/// A guard that keeps the calling thread, and processes that it starts, off the measured cores
+/// until it is dropped.
 pub struct AffinityGuard {
     /// The previous affinity; empty if the thread was not moved.
     before: Vec<u32>,
@@ -23,7 +23,7 @@ impl AffinityGuard {
         Self { before: if is_moved { before } else { Vec::new() } }
     }
 
-    /// Leaves the thread where it is for good.
+    /// Ends the guard without moving the thread back.
     pub fn keep(mut self) {
         self.before.clear();
     }

@@ -22,7 +22,7 @@ struct StrategyCounters {
     before: [Option<u64>; 2],
 }
 
-/// The counters of a run's strategies, or why there are none.
+/// The cache-miss counters of a run's strategies, or the reason why there are none.
 #[derive(Default)]
 pub struct MissCounters {
     strategies: Vec<StrategyCounters>,
@@ -76,7 +76,8 @@ fn sum(counters: &mut [Counter]) -> Option<u64> {
 }
 
 impl MissCounters {
-    /// Begins to count the misses of the strategies of a process whose threads have arrived.
+    /// Begins to count the misses of a process's strategies, once its threads have reached the
+    /// barrier.
     pub fn attach(&mut self, plan: &Plan, process: &ProcessPlan, pid: u32) {
         for strategy in plan.roles_of(process).filter_map(|role| match role {
             Role::Strategy(index) if index < StrategyIndex(MAX_STRATEGIES) => Some(index),
@@ -100,14 +101,14 @@ impl MissCounters {
         }
     }
 
-    /// Marks the beginning of the run, from which misses count.
+    /// Marks the start of the run, from which misses count.
     pub fn begin(&mut self) {
         for of in &mut self.strategies {
             of.before = of.counters.each_mut().map(|counters| sum(counters));
         }
     }
 
-    /// Returns the misses since the run began.
+    /// Returns the cache misses since the run's start.
     pub fn read(&mut self) -> CacheMisses {
         let misses = |of: &mut StrategyCounters| {
             let before = of.before;

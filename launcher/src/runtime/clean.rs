@@ -25,25 +25,26 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// What to remove of dead runs.
+/// The files of dead runs that a cleaning removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanScope {
-    /// All but stamp logs that could not be saved: at every start.
+    /// All files but stamp logs that could not be saved: at every start of the launcher.
     KeepLogs,
     Everything,
-    /// Lists what `Everything` would remove: `launcher clean --dry-run`.
+    /// No files: lists those that `Everything` would remove, for `launcher clean --dry-run`.
     Nothing,
 }
 
-/// What a cleaning removed, kept, and could not remove.
+/// The files that a cleaning removed, kept, and could not remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     pub removed: Vec<String>,
     /// Paths of removed cgroups; one in each hierarchy of cgroup v1.
     pub cgroups: Vec<String>,
-    /// Files with the name of a segment that belong to another user.
+    /// Number of segment files that belong to another user.
     pub others: usize,
-    /// Segments of active runs and of runs whose reaper is still cleaning up, and unsaved logs.
+    /// Number of segments kept: those of active runs and of runs whose reaper is still cleaning up,
+    /// and unsaved logs.
     pub kept: usize,
     /// Segments and cgroups that could not be removed, with the error.
     pub failed: Vec<String>,

@@ -5,14 +5,15 @@ use std::time::Duration;
 use supervision::stuck::CpuAccount;
 use system::process;
 
-/// Reads CPU time and state of a thread, if the process has it and the kernel keeps an account.
+/// Reads CPU time and state of a thread from the kernel; `None` if the process has no such thread
+/// or the kernel keeps no account.
 pub fn account_of_thread(pid: u32, tid: u64) -> Option<CpuAccount> {
     let tid = process::host_thread_id(pid, tid)?;
     let text = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/{file}")).ok();
     parse(&text("stat")?, &text("schedstat")?)
 }
 
-/// Reads the CPU time of a process's threads together, and whether one of them is runnable.
+/// Reads the total CPU time of a process's threads, and whether one of them is runnable.
 pub fn account_of_process(pid: u32) -> Option<CpuAccount> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     let ids = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
@@ -25,7 +26,7 @@ pub fn account_of_process(pid: u32) -> Option<CpuAccount> {
     })
 }
 
-/// Reads the accounts of those processes that the kernel keeps one of, by process id.
+/// Reads the kernel's CPU accounts of processes, by process id, without those that have none.
 pub fn accounts_of(pids: &[u32]) -> Vec<(u32, CpuAccount)> {
     pids.iter().filter_map(|pid| Some((*pid, account_of_process(*pid)?))).collect()
 }

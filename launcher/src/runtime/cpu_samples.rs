@@ -12,8 +12,8 @@ use system::process;
 /// Hundredths of a second, in which `/proc/stat` counts (`USER_HZ`).
 const HUNDREDTH: Duration = Duration::from_millis(10);
 
-/// Reads the counters of a thread, its cgroup and the machine, if the process has the thread
-/// and the kernel keeps an account of it.
+/// Reads the counters of a thread, of its cgroup and of the machine; `None` if the process has no
+/// such thread or the kernel keeps no account.
 pub fn sample_of_thread(pid: u32, tid: u64) -> Option<CpuSample> {
     let root = host::root();
     let tid = process::host_thread_id(pid, tid)?;

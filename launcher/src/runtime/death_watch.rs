@@ -111,7 +111,7 @@ pub(super) struct DeathWatch {
 }
 
 impl DeathWatch {
-    /// Creates the watch of a run, and starts its threads.
+    /// Creates the watch of the lock words of a run's threads, and starts the threads that watch.
     pub fn start(segments: &Segments) -> std::io::Result<Self> {
         let plan = &segments.plan;
         let lock = |thread: usize| {
@@ -129,8 +129,8 @@ impl DeathWatch {
         Ok(Self { are_watched: vec![false; locks.len()], locks, sleepers, socket })
     }
 
-    /// Returns `true` if the threads of a process have died, by the words of their locks. Begins to
-    /// watch those that it finds held.
+    /// Returns `true` if the threads of a process have died, according to their lock words. Begins
+    /// to watch those that it finds held.
     pub fn is_lock_free(&mut self, process: &ProcessPlan) -> bool {
         let (mut has_died, mut is_held) = (false, false);
         for thread in process.threads.iter().map(|thread| *thread as usize) {
@@ -151,12 +151,12 @@ impl DeathWatch {
         has_died && !is_held
     }
 
-    /// Forgets the locks of a process that was started again.
+    /// Stops watching the locks of a process's previous incarnation, after a restart.
     pub fn forget(&mut self, process: &ProcessPlan) {
         process.threads.iter().for_each(|thread| self.are_watched[*thread as usize] = false);
     }
 
-    /// Takes the reports of changed words.
+    /// Clears the notification that a lock word has changed.
     pub fn clear(&mut self) {
         while self.socket.read(&mut [0; 64]).is_ok_and(|len| len > 0) {}
     }

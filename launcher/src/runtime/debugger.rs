@@ -1,4 +1,5 @@
-//! Debuggers of strategies: which one has stopped a process, and whether that excuses its silence.
+//! Finds the debugger that has stopped a strategy's process, and decides whether that excuses the
+//! strategy's silence.
 //!
 //! The kernel reports that a thread is stopped by a tracer (state `t`) and which one (`TracerPid`,
 //! in `/proc/PID/task/TID/status`). A strategy can have itself traced, so that it never counts as
@@ -86,15 +87,15 @@ impl RunOwner {
         }
     }
 
-    /// Returns the launcher of another process's run; `None` if it is gone. It is assumed to adopt
-    /// orphans.
+    /// Returns the launcher of a run, given the launcher's process id; `None` if it has ended. The
+    /// launcher is assumed to adopt orphans.
     pub fn of_run(launcher: u32) -> Option<Self> {
         let status = TaskStatus::read(&host::root().join(format!("proc/{launcher}")))?;
         Some(Self { pid: launcher, user: status.user, adopts_orphans: true })
     }
 
-    /// Returns the debugger that has stopped a thread of a process of the run; `None` if there is
-    /// none that is trusted.
+    /// Returns the trusted debugger that has stopped a thread of a process of the run; `None` if
+    /// there is none.
     pub fn debugger_of(&self, pid: u32) -> Option<Debugger> {
         let root = host::root();
         let mut tasks = fs::read_dir(root.join(format!("proc/{pid}/task"))).ok()?.flatten();
@@ -115,8 +116,8 @@ impl RunOwner {
         ((again.state, again.tracer) == (first.state, first.tracer)).then_some(debugger)
     }
 
-    /// Returns the processes that trace a thread of a process, each with whether it is one of the
-    /// run other than the launcher: a strategy, or a process that a strategy has started.
+    /// Returns the processes that trace a thread of a process, each with whether it belongs to the
+    /// run and is not the launcher: it is a strategy, or a process that a strategy has started.
     pub fn tracers_of(&self, pid: u32) -> Vec<(Debugger, bool)> {
         let tasks = fs::read_dir(host::root().join(format!("proc/{pid}/task"))).into_iter().flatten();
         let tracers = tasks.flatten().filter_map(|task| {

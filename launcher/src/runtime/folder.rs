@@ -11,8 +11,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Creates a run's folder again that was removed during the run, with its settings. Returns a note
-/// for the user. The logs in memory, and so all figures, are saved as usual.
+/// Creates a run's folder again, with its settings, if it was removed during the run. Returns a
+/// note for the user. The logs in memory, and so all figures, are saved as usual.
 pub fn recreate(path: &Path, settings: Option<&Settings>) -> Result<Option<String>> {
     match path.symlink_metadata() {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
@@ -50,6 +50,7 @@ impl RunFolder {
         Ok(Self { path: path.canonicalize()?, keep: false })
     }
 
+    /// Keeps the folder when this value is dropped.
     pub const fn keep(&mut self) {
         self.keep = true;
     }
@@ -65,7 +66,8 @@ impl Drop for RunFolder {
     }
 }
 
-/// Removes the core files of faults from a run's folder, once no process of the run is left.
+/// Removes the core dumps of injected faults from a run's folder, once no process of the run is
+/// left.
 pub fn remove_cores(run_folder: &Path) {
     // Usually there are none.
     let _ = fs::remove_dir_all(run_folder.join(CORES_FOLDER));

@@ -19,12 +19,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use system::folder::{Draft, OpenDir};
 
-/// The error that stamp logs could not be saved in the run's folder, and where they are instead.
+/// The error that stamp logs could not be saved in the run's folder, with the places where they
+/// remain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsavedLogs {
     /// The segments in `/dev/shm` that hold the logs.
     pub segments: Vec<String>,
-    /// Threads whose logs are not in `/dev/shm` either: only the part in the file is left.
+    /// Threads whose logs are not in `/dev/shm` either, so that only the part in the file remains.
     pub lost: Vec<String>,
     pub why: String,
     pub folder: String,
@@ -101,7 +102,7 @@ pub fn gather(plan: &Plan, logs: &[Option<ReadOnlyWords>], folder: &Path) -> Res
     unsaved.map_or(Ok(()), Err)
 }
 
-/// Saves the stamp logs of a dead run that stayed in `/dev/shm`, and removes them there. Returns
+/// Saves the stamp logs of a dead run that remained in `/dev/shm`, and removes them there. Returns
 /// their number.
 pub fn rescue(plan: &Plan, folder: &Path) -> Result<usize> {
     let mut rescued = 0;

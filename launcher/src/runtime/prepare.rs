@@ -40,7 +40,7 @@ pub struct Presentation<'a> {
     pub quiet: bool,
     /// How much of the plan is shown before the run.
     pub report: ReportLength,
-    /// A kernel that lacks a sandbox feature is accepted.
+    /// Whether a kernel that lacks a sandbox feature is accepted.
     pub weaker_sandbox: bool,
     /// Maximum time for the processes to become ready.
     pub start_timeout: Duration,
@@ -59,9 +59,9 @@ impl Presentation<'_> {
 pub struct Prepared {
     pub began: SystemTime,
     pub schedule: Schedule,
-    /// The clock at the end of calibration.
+    /// The time on the run's clock and on CLOCK_MONOTONIC at the end of calibration.
     pub start_pair: ClockPair,
-    /// The record with the plan. The outcome is that of a launcher that is
+    /// The record of the run so far, with the plan. The outcome is that of a launcher that is
     /// killed.
     pub record: RunRecord,
 }
@@ -185,7 +185,7 @@ fn check_programs(resolved: &Resolved) -> Result<()> {
     let kinds = &resolved.plan.trading().strategy_kinds;
     for (name, command) in kinds.iter().filter_map(|kind| Some((kind, Trading::command_of(kind)?))) {
         let refuse = |why| UsageError(format!("--strategy {name}: {why}"));
-        program::executable(command).map_err(refuse)?;
+        program::check_executable(command).map_err(refuse)?;
     }
     Ok(())
 }
@@ -281,7 +281,8 @@ fn floor_cores(plan: &Plan) -> Option<(u32, u32)> {
     (strategy != engine).then_some((strategy, engine))
 }
 
-/// Returns an error if the logs of a run would not fit on the disk: they would be lost at its end.
+/// Returns an error if the stamp logs of a run would not fit on the disk, where they are saved at
+/// its end.
 pub fn check_disk(plan: &Plan, folder: &Path) -> Result<()> {
     const MIB: u64 = 1 << 20;
     let needed: u64 = plan.threads.iter().map(|thread| thread.log_records * RECORD_BYTES as u64).sum();

@@ -92,18 +92,18 @@ pub struct Process {
     met_limit: Option<Option<String>>,
 }
 
-/// A process to start that runs a role of the plan.
+/// The parameters with which a process that runs a role of the plan is started.
 pub struct RoleProcess<'a> {
     pub name: &'a str,
     /// Address of the run's control segment.
     pub address: &'a str,
-    /// Its copy of the executable; `None`: it runs from the launcher's.
+    /// The process's own copy of the executable; `None`: it runs from the launcher's.
     pub executable: Option<PathBuf>,
-    /// The descriptors that it inherits; no others.
+    /// The files whose descriptors the process inherits; it inherits no others.
     pub inherited: Vec<&'a File>,
-    /// The kind of its strategy, if that is not the plan's.
+    /// The kind of the process's strategy, if it differs from the plan's.
     pub kind: Option<&'a str>,
-    /// What happens to it before it executes anything.
+    /// Limits, user and other conditions that are set before the process executes anything.
     pub conditions: StartConditions,
 }
 
@@ -121,8 +121,8 @@ fn kind_variable(name: &str, kind: Option<&str>) -> Option<(&'static str, String
 }
 
 impl Process {
-    /// Starts a process of a run: its executable as `role NAME ADDRESS`. Its stderr goes to
-    /// `NAME.stderr` in the folder.
+    /// Starts a process of a run from the launcher's executable, as `role NAME ADDRESS`. Its stderr
+    /// goes to `NAME.stderr` in the folder.
     pub fn start(role: RoleProcess<'_>, folder: &Path) -> Result<Self> {
         let stderr = folder.join(format!("{}.stderr", role.name));
         Self::start_with(role, &stderr, Stdio::null())
@@ -137,9 +137,9 @@ impl Process {
         Self::spawn(role.name, command, stderr, &role.inherited)
     }
 
-    /// Starts a user's program as a process of the run, which it finds through its environment. Its
-    /// stdout and stderr go to `NAME.stderr` in the folder. `will_start` extends the command with
-    /// what happens before `exec`.
+    /// Starts a user's program as a process of the run; the program finds the run through its
+    /// environment. Its stdout and stderr go to `NAME.stderr` in the folder. `will_start` extends
+    /// the command with what happens before `exec`.
     pub fn start_program(
         program: &str,
         will_start: impl FnOnce(&mut Command),
@@ -169,8 +169,8 @@ impl Process {
         Ok(Self { is_program: true, ..started })
     }
 
-    /// Starts a strategy, built in or a program, in a container of its own. Its output goes to
-    /// `NAME.stderr` in the folder. It inherits the given descriptors and no others. If the
+    /// Starts a strategy, built in or a user's program, in a container of its own. Its output goes
+    /// to `NAME.stderr` in the folder. It inherits the given descriptors and no others. If the
     /// container cannot be created, the process has exited or is about to:
     /// [`Process::container_failure`].
     pub fn start_contained(role: RoleProcess<'_>, folder: &Path) -> Result<Self> {
@@ -193,6 +193,7 @@ impl Process {
         Ok(process)
     }
 
+    /// Returns the reason why the process's container could not be created; `None` if it could.
     pub fn container_failure(&self) -> Option<&str> {
         self.container_failure.as_deref()
     }
@@ -247,13 +248,14 @@ impl Process {
         }
     }
 
-    /// Kills the process unless it has exited; of a container, everything inside as well. The
-    /// signal goes through the pidfd: it reaches this process or none.
+    /// Kills the process unless it has exited; with a container, also everything inside. The signal
+    /// goes through the pidfd: it reaches this process or none.
     pub fn kill(&self) {
         self.killed.set(self.killed.get().or_else(|| Some(Instant::now())));
         self.send(process::kill, self.container.as_ref().map(ContainerHandle::init));
     }
 
+    /// Stops the process by SIGSTOP.
     pub fn stop(&self) {
         self.send(process::stop, self.container.as_ref().map(ContainerHandle::main));
     }
@@ -265,12 +267,13 @@ impl Process {
         }
     }
 
-    /// Returns `true` if a free lock of its threads may lead to an early proof of its death.
+    /// Returns `true` if free locks of the process's threads may lead to an early proof of its
+    /// death.
     pub const fn can_prove_death_early(&self) -> bool {
         self.status.is_none() && !self.is_program && self.container.is_none()
     }
 
-    /// Kills the process, and returns how many threads it has and how many of them are exiting.
+    /// Kills the process, and returns the number of its threads and how many of them are exiting.
     pub fn observe_exiting(&mut self) -> io::Result<(usize, usize)> {
         let (found, proof) = ProofOfDeath::confirm_exiting(self.pidfd.as_fd())?;
         // The kernel shows a status of 0 to those who may not see it.
@@ -279,7 +282,7 @@ impl Process {
         Ok((found.count, if found.is_all() && self.early_exit.is_none() { 0 } else { found.exiting }))
     }
 
-    /// Treats the process as one that has exited, if its threads were all found exiting.
+    /// Treats the process as exited, if all its threads were found exiting.
     pub fn conclude_exit(&mut self) {
         if let (None, Some((status, _))) = (self.status, &self.early_exit) {
             (self.status, self.is_dismantled_later) = (Some(*status), true);
@@ -287,12 +290,13 @@ impl Process {
         }
     }
 
-    /// Returns `true` if its death was proven before the kernel had dismantled it.
+    /// Returns `true` if the process's death was proven before the kernel had dismantled it.
     pub const fn has_exited_early(&self) -> bool {
         self.status.is_some() && self.early_exit.is_some()
     }
 
-    /// Returns proof of death. The shim of a container may have exited before the processes inside.
+    /// Returns proof that the process, and all inside its container, are dead; `None` if some may
+    /// run. The shim of a container may have exited before the processes inside.
     pub fn proof_of_death(&self) -> io::Result<Option<ProofOfDeath>> {
         if let Some((_, proof)) = self.early_exit.as_ref().filter(|_| self.has_exited_early()) {
             return Ok(Some(proof.clone()));
@@ -326,10 +330,12 @@ impl Process {
         lines[lines.len().saturating_sub(3)..].join(" · ")
     }
 
+    /// Returns the pidfd of the process, which is readable once the process has exited.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 
+    /// Reaps the process if it has exited, without waiting.
     pub fn poll(&mut self) -> io::Result<()> {
         if self.status.is_none() {
             self.await_status(Duration::ZERO)?;
@@ -382,30 +388,33 @@ impl Process {
         Ok(())
     }
 
-    /// Returns `true` if a tracer may keep the process: it has ended and cannot be reaped, or it
+    /// Returns `true` if a tracer may hold the process: it has ended and cannot be reaped, or it
     /// was killed and has not ended.
     pub fn is_held_by_tracer(&self) -> bool {
         let is_late = |since: Instant| since.elapsed() > TRACER_CHECK;
         self.is_kept || (self.status.is_none() && self.killed.get().is_some_and(is_late))
     }
 
+    /// Records that the process has reached the start barrier.
     pub fn mark_ready(&mut self) {
         self.account.record_ready(self.child.id());
     }
 
+    /// Records the current memory of the process, unless it has exited.
     pub fn sample_memory(&mut self) {
         if self.status.is_none() {
             self.account.sample_memory(self.child.id());
         }
     }
 
-    /// Samples how the memory of the process is mapped; of a container, that of the process inside.
-    /// Returns its proportional set size in bytes.
+    /// Records how the memory of the process is mapped; with a container, that of the process
+    /// inside. Returns its proportional set size in bytes.
     pub fn sample_mappings(&mut self) -> Option<u64> {
         let pid = self.pid();
         self.account.sample_mappings(pid)
     }
 
+    /// Adds the resource usage of the predecessor that this process replaces.
     #[must_use]
     pub fn continuing(self, earlier: &Self) -> Self {
         let account = self.account.continuing(earlier.account);
@@ -441,9 +450,9 @@ impl Process {
         }
     }
 
-    /// Ends a process as [`Process::end`] does, if it was asked to end `after` ago. If it has to be
-    /// killed now, [`Process::exit_text`] mentions it. A process that had already exited by itself
-    /// was not killed.
+    /// Kills and reaps a process as [`Process::end`] does, and records that it had not exited
+    /// `after` it was asked to. If it has to be killed now, [`Process::exit_text`] mentions it. A
+    /// process that had already exited by itself was not killed.
     pub fn end_overdue(&mut self, after: Duration) {
         let ran = self.status.is_none();
         self.end();
@@ -451,14 +460,15 @@ impl Process {
         self.overdue = Some(after).filter(|_| ran && killed);
     }
 
-    /// Records once, after it has exited, which limit has killed it.
-    /// `find` returns it, given whether a signal has ended the process.
+    /// Records once, after the process has exited, which resource limit has killed it. `find`
+    /// returns it, given whether a signal has ended the process.
     pub fn record_met_limit(&mut self, find: impl FnOnce(bool) -> Option<String>) {
         if let Some(status) = self.status {
             self.met_limit.get_or_insert_with(|| find(status.signal().is_some()));
         }
     }
 
+    /// Returns the text of how the process exited, with the limit that it met.
     pub fn exit_text(&self) -> String {
         let limit = self.met_limit.iter().flatten().map(|limit| format!("; {limit}"));
         limit.fold(self.exit_status_text(), |text, limit| text + &limit)

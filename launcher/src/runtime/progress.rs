@@ -40,15 +40,18 @@ impl Progress {
         }
     }
 
+    /// Sets the number of completed steps and of all steps of the current phase.
     pub fn set(&self, position: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(position);
     }
 
+    /// Sets the number of completed steps of the current phase.
     pub fn at(&self, position: u64) {
         self.bar.set_position(position);
     }
 
+    /// Removes the progress line from the terminal.
     pub fn clear(&self) {
         self.bar.disable_steady_tick();
         self.bar.finish_and_clear();

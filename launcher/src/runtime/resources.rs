@@ -1,5 +1,5 @@
-//! Limits and users of strategies on this machine: what enforces each limit, how a process is
-//! started under it, and which limits were met.
+//! Limits and users of strategies on this machine: the mechanism that enforces each limit, the
+//! conditions under which a process is started, and the limits that were met.
 //!
 //! | limit | where a cgroup with its controller can be made | elsewhere |
 //! |---|---|---|
@@ -22,8 +22,8 @@ use std::path::Path;
 use system::speculation;
 use system::start::StartConditions;
 
-/// Decides what enforces each limit of the plan on this machine, and finds the users. `is_root`:
-/// this process may start others as another user.
+/// Decides by which mechanism each limit of the plan is enforced on this machine, and looks up the
+/// users. `is_root`: this process may start others as another user.
 ///
 /// # Errors
 /// A limit that nothing here can enforce, or a user that does not exist or may not be used.
@@ -105,7 +105,8 @@ fn find_user(name: &str, is_root: bool) -> Result<StrategyUser, UsageError> {
     Ok(StrategyUser { name: name.into(), user, group })
 }
 
-/// Returns the conditions under which a process of the plan is started.
+/// Returns the conditions under which a process of the plan is started: limits, user and
+/// speculation.
 pub fn start_conditions(plan: &Plan, process: &ProcessPlan, root: &Path) -> Result<StartConditions> {
     let resources = plan.resources_of(process);
     let groups = match plan.is_contained(process) || resources.needs_cgroup() {
@@ -133,7 +134,7 @@ pub fn start_conditions(plan: &Plan, process: &ProcessPlan, root: &Path) -> Resu
 /// What to do where speculation cannot be closed.
 const OPEN_SPECULATION: &str = "Leave --speculation closed and levels such as process:closed out, or start the kernel with spectre_v2_user=prctl";
 
-/// Checks that this kernel lets processes close their speculation, if the plan asks for that.
+/// Checks that this kernel can close processes to speculation, if the plan requests that.
 ///
 /// # Errors
 /// It does not, with the reason.
@@ -144,8 +145,8 @@ pub fn check_speculation(plan: &Plan) -> Result<(), UsageError> {
     }
 }
 
-/// Checks that the conditions of a started process have reached it: its speculation is closed. One
-/// that has ended already says nothing.
+/// Checks that a started process is closed to speculation, if the plan requests that. A process
+/// that has ended cannot be checked.
 ///
 /// # Errors
 /// The kernel reports another state.
@@ -184,6 +185,7 @@ pub struct LimitWatch<'a> {
 }
 
 impl<'a> LimitWatch<'a> {
+    /// Creates the watch of the limits that cgroups enforce in a plan.
     pub fn new(plan: &'a Plan, root: &'a Path) -> Self {
         Self { plan, root, killed: vec![0; plan.processes.len()] }
     }
@@ -199,9 +201,9 @@ impl<'a> LimitWatch<'a> {
         }
     }
 
-    /// Returns the limit that has killed a process which has exited just now; `None` if none has.
-    /// `was_killed`: a signal ended it. Otherwise one of its children may have been killed: that is
-    /// reported for a limit that a user has set.
+    /// Returns the limit that has killed the process with this index, which has just exited; `None`
+    /// if none has. `was_killed`: a signal ended it. Otherwise one of its children may have been
+    /// killed: that is reported for a limit that a user has set.
     pub fn note_exit(&mut self, index: usize, was_killed: bool) -> Option<String> {
         let process = &self.plan.processes[index];
         if !self.is_watched(process) {
@@ -214,7 +216,8 @@ impl<'a> LimitWatch<'a> {
         is_met.then(|| format!("it met its limit: {}", self.described(process, "memory")))
     }
 
-    /// Returns a warning for each limit that slowed or refused something without killing.
+    /// Returns a warning for each limit that slowed a process or refused a resource, without
+    /// killing.
     pub fn warnings(&self) -> Vec<String> {
         let watched = self.plan.processes.iter().filter(|process| self.is_watched(process));
         let warning = |process: &ProcessPlan| {

@@ -1,4 +1,4 @@
-//! Runs once: settings → schedule → plan → segments → processes → logs → merge → summary.
+//! Makes one run: settings → schedule → plan → segments → processes → logs → merge → summary.
 
 pub use crate::runtime::prepare::{Interruption, Presentation};
 use crate::runtime::progress::Progress;

@@ -2,7 +2,7 @@
 
 use record::run::OpenOrders;
 
-/// The number of open orders, summed over the time for which it stood.
+/// The number of open orders, weighted by the time for which it was unchanged.
 pub struct OpenOrderSamples {
     last_ticks: u64,
     last_open: u64,
@@ -26,6 +26,7 @@ impl OpenOrderSamples {
         (self.last_ticks, self.last_open) = (now, open);
     }
 
+    /// Returns the sums over all samples, from which the mean number of open orders is computed.
     pub fn totals(&self) -> OpenOrders {
         self.taken
     }

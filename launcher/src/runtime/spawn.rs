@@ -1,5 +1,5 @@
 //! Starts the processes of a run with their descriptors, sandbox and cores, watches them through
-//! pidfds, and ends every one of them.
+//! pidfds, and ends all of them.
 
 use crate::runtime::container::cgroups::ContainerCgroups;
 use crate::runtime::cpu_accounts::accounts_of;
@@ -33,7 +33,8 @@ const LEFTOVERS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// All processes of a run, and its reaper. Dropping it kills and reaps whatever still runs.
 pub struct Processes {
-    /// Processes in the order of the plan; `None`: of a spare strategy that was never added.
+    /// Processes in the order of the plan; `None` for that of a spare strategy which was never
+    /// added.
     pub all: Vec<Option<Process>>,
     /// Removes everything that a killed launcher leaves.
     reaper: Process,
@@ -106,9 +107,9 @@ fn start_reaper(segments: &Segments) -> Result<Process> {
 }
 
 impl Processes {
-    /// Starts the reaper, before any other process: a launcher that is killed from now on leaves
-    /// nothing. This process becomes the subreaper of the run's orphans: process 1 may be one that
-    /// reaps none, or this one.
+    /// Starts the reaper, before any other process: it cleans up after a launcher that is killed.
+    /// This process becomes the subreaper of the run's orphans: process 1 may be one that reaps
+    /// none, or this one.
     pub fn start_reaper(segments: &Segments) -> Result<Self> {
         if let Err(error) = process::adopt_orphans() {
             print_warning(&format!("note: orphans of the run are left to process 1: {error}"));
@@ -154,7 +155,8 @@ impl Processes {
         }
     }
 
-    /// Takes over the cgroups of strategies, which are removed once all processes have ended.
+    /// Takes ownership of the cgroups of strategies, which are removed once all processes have
+    /// ended.
     pub fn set_groups(&mut self, groups: ContainerCgroups<'static>) {
         self.groups = Some(groups);
     }
@@ -182,6 +184,7 @@ impl Processes {
         }
     }
 
+    /// Starts every process of the plan, except those of spare strategies.
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
         for (index, planned) in segments.plan.processes.iter().enumerate() {
             Interrupted::check()?;
@@ -199,8 +202,8 @@ impl Processes {
         Ok(())
     }
 
-    /// Sleeps until a process exits, one of `others` is readable, or the time is over. Updates exit
-    /// statuses.
+    /// Sleeps until a process exits, a descriptor in `others` is readable, or the time `at_most` is
+    /// over. Updates exit statuses.
     pub fn wait(&mut self, others: &[BorrowedFd<'_>], at_most: Duration) -> Result<()> {
         // A caller that passes signals also watches the reaper; any other would be woken by its
         // exit repeatedly.
@@ -319,17 +322,17 @@ impl Processes {
         self.all.iter().flatten()
     }
 
-    /// Kills a process that was started.
+    /// Kills a process of the plan, by index, if it was started.
     pub fn kill(&self, process: usize) {
         self.all[process].iter().for_each(Process::kill);
     }
 
-    /// Treats a process as exited whose threads were all found exiting.
+    /// Treats a process as exited, after its threads were all found exiting.
     pub fn conclude_exit(&mut self, process: usize) {
         self.all[process].iter_mut().for_each(Process::conclude_exit);
     }
 
-    /// Stops a process that was started.
+    /// Stops a process of the plan, by index, if it was started.
     pub fn stop(&self, process: usize) {
         self.all[process].iter().for_each(Process::stop);
     }
@@ -353,8 +356,8 @@ impl Processes {
         own.chain(self.standbys.pids()).collect()
     }
 
-    /// Gives the run's processes time to exit, then kills and reaps the rest. Once `is_hurried`, at
-    /// most the time that an interrupted run has.
+    /// Waits for the run's processes to exit, for a limited time, then kills and reaps the rest.
+    /// Once `is_hurried`, at most the time that an interrupted run has.
     pub fn end_roles(&mut self, time: ExitTime, mut is_hurried: impl FnMut() -> bool) {
         let mut can_shorten = matches!(time, ExitTime::Extended(_));
         self.standbys.end();
@@ -387,8 +390,8 @@ impl Processes {
         self.started().filter(|process| process.status.is_none()).map(Process::pid).collect()
     }
 
-    /// Restarts a process that has exited, or starts one that never ran: promotes its hot standby,
-    /// or starts a process.
+    /// Starts the next incarnation of a process that has exited or never ran: by its hot standby,
+    /// or as a new process.
     pub fn restart(&mut self, segments: &Segments, process: usize) -> Result<()> {
         let has_ended = self.all[process].as_ref().is_none_or(|earlier| earlier.status.is_some());
         assert!(has_ended, "a process has one incarnation at a time");
@@ -408,7 +411,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Gives a process's strategy another kind, from its next incarnation on.
+    /// Changes the kind of a process's strategy, from the strategy's next incarnation on.
     pub fn set_kind(&mut self, process: usize, kind: String) {
         self.kinds.insert(process, kind);
     }
@@ -418,10 +421,12 @@ impl Processes {
         self.standbys.ensure(segments, process);
     }
 
+    /// Ends the reaper process.
     pub fn end_reaper(&mut self) {
         self.reaper.end();
     }
 
+    /// Returns how each started process exited, with its resource usage.
     pub fn exits(&self) -> Vec<ProcessExit> {
         let exit = |process: &Process| ProcessExit {
             process: process.name.clone(),

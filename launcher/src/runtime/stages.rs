@@ -1,5 +1,5 @@
-//! The stages of a run as typestates: each value owns what must not be dropped yet and is created
-//! from the stage before it, so a wrong order does not compile.
+//! The stages of a run as typestates: each value owns the resources that must not be dropped yet
+//! and is created from the stage before it, so a wrong order does not compile.
 //!
 //! ```text
 //! PreparedRun ─ arm ─▶ ArmedRun ─ play ─▶ EndedRun ─ save ─▶ SavedRun ─ judge ─▶ FinishedRun
@@ -97,8 +97,8 @@ pub struct ArmedRun<'a> {
 /// A run that has ended, with its logs still in shared memory. Only the reaper still runs.
 pub struct EndedRun<'a>(ArmedRun<'a>);
 
-/// A run whose logs are saved, or stay in `/dev/shm` where that was impossible. No process of it is
-/// left, and nothing else in memory.
+/// A run whose logs are saved, or remain in `/dev/shm` where that was impossible. No process of it
+/// is left, and nothing else in memory.
 pub struct SavedRun<'a> {
     saved: Result<(), UnsavedLogs>,
     affinity: AffinityGuard,
@@ -133,8 +133,8 @@ impl<'a> PreparedRun<'a> {
         Self::new(prepared, Some(settings), &settings.out(), presentation, progress)
     }
 
-    /// Creates a run's folder below `out`, with its settings: those of a benchmark are in its
-    /// experiment's document.
+    /// Creates a run's folder below `out`, with the run's settings in it; those of a benchmark are
+    /// in its experiment's document.
     pub fn new(
         prepared: Prepared,
         settings: Option<&'a Settings>,
@@ -209,13 +209,13 @@ impl<'a> ArmedRun<'a> {
 }
 
 impl<'a> EndedRun<'a> {
-    /// Returns the memory of the run, which is removed when its logs are saved.
+    /// Returns the shared memory of the run, which is removed when its logs are saved.
     pub const fn segments(&self) -> &Segments {
         &self.0.segments
     }
 
-    /// Saves the run's logs and other results in memory, and removes the segments. Logs that cannot
-    /// be saved stay in `/dev/shm`, and [`SavedRun::judge`] reports them.
+    /// Saves the run's logs and other results from shared memory, and removes the segments. Logs
+    /// that cannot be saved stay in `/dev/shm`, and [`SavedRun::judge`] reports them.
     pub fn save(self) -> Result<SavedRun<'a>> {
         let mut run = self.0;
         let RunContext { settings, progress, ref mut record, ref folder, .. } = run.context;
@@ -249,8 +249,8 @@ impl<'a> EndedRun<'a> {
 }
 
 impl SavedRun<'_> {
-    /// Completes and saves the run's record as [`SavedRun::record`] does, and evaluates its logs.
-    /// On an error the folder stays with the files so far.
+    /// Completes and saves the run's record as [`SavedRun::record`] does, and evaluates the run's
+    /// logs. On an error the folder stays with the files so far.
     pub fn judge(self, evaluate: impl FnOnce(&Path, &RunRecord) -> Result<Summary>) -> Result<FinishedRun> {
         let (folder, record) = self.record()?;
         let summary = evaluate(&folder, &record).with_context(|| kept(&folder))?;
@@ -258,8 +258,8 @@ impl SavedRun<'_> {
     }
 
     /// Calibrates the clock over the whole run, measures the core-to-core round trips after it, and
-    /// saves its record. Returns the record and its folder. A signal that discards the run cuts the
-    /// measurement short.
+    /// saves the run's record. Returns the record and its folder. A signal that discards the run
+    /// cuts the measurement short.
     pub fn record(self) -> Result<(PathBuf, RunRecord)> {
         let RunContext { presentation, start_pair, mut record, folder, .. } = self.context;
         let folder = folder.path.clone();
@@ -283,7 +283,7 @@ impl SavedRun<'_> {
     }
 }
 
-/// The context of an error after a run has ended: the folder in which it is kept.
+/// The context of an error after a run has ended: the folder in which the run is kept.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the run ended, and is kept in {0}: `launcher report {0}` reads it again", .folder.display())]
 pub struct KeptRun {

@@ -38,7 +38,7 @@ impl Standby {
     }
 }
 
-/// The standbys of a run: processes that follow a journal and wait to be promoted.
+/// The hot standbys of a run: processes that follow a journal and wait to be promoted.
 #[derive(Default)]
 pub struct Standbys {
     all: Vec<Standby>,
@@ -51,8 +51,8 @@ pub struct Standbys {
 }
 
 impl Standbys {
-    /// Starts a hot standby for a process, unless it has one. A start that fails is tried again
-    /// after a pause: a restart does not need it.
+    /// Starts a hot standby for the process with index `of`, unless it has one. A start that fails
+    /// is tried again after a pause: a restart does not need it.
     pub fn ensure(&mut self, segments: &Segments, of: usize) {
         let now = Instant::now();
         self.backoffs.resize_with(segments.plan.processes.len(), Backoff::default);
@@ -92,7 +92,8 @@ impl Standbys {
         Some((process, ours))
     }
 
-    /// Promotes the hot standby of a dead process, if there is one that runs.
+    /// Promotes the hot standby of the dead process with index `of`. Returns the running process,
+    /// if there is one.
     pub fn promote(&mut self, of: usize) -> Option<Process> {
         let place = self.all.iter().position(|spare| spare.of == of)?;
         let mut spare = self.all.remove(place);
@@ -105,7 +106,8 @@ impl Standbys {
         None
     }
 
-    /// Returns the processes whose promoted standbys have not resumed in time, each once.
+    /// Returns the indices of processes whose promoted standbys have not resumed in time, each
+    /// once.
     pub fn take_unresponsive(&mut self) -> Vec<usize> {
         let mut silent = Vec::new();
         self.promoted.retain_mut(|(of, socket, since)| {
@@ -117,6 +119,7 @@ impl Standbys {
         silent
     }
 
+    /// Reaps the standbys that have exited.
     pub fn poll(&mut self) {
         for spare in &mut self.all {
             // An error shows when the standby is needed.
@@ -124,10 +127,12 @@ impl Standbys {
         }
     }
 
+    /// Returns the process ids of the standbys.
     pub fn pids(&self) -> impl Iterator<Item = u32> + '_ {
         self.all.iter().map(|spare| spare.process.child_pid())
     }
 
+    /// Kills and reaps all standbys.
     pub fn end(&mut self) {
         self.all.drain(..).for_each(|mut spare| spare.process.end());
     }

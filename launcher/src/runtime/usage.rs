@@ -15,11 +15,12 @@ pub struct ProcessAccount {
 }
 
 impl ProcessAccount {
+    /// Starts the account of a process that is being started.
     pub fn begin() -> Self {
         Self { spawned: Instant::now(), usage: ProcessUsage::default(), before_ns: 0 }
     }
 
-    /// Adds the figures of the predecessor that this process replaces. CPU times add up, the larger
+    /// Adds the usage of the predecessor that this process replaces. CPU times add up, the larger
     /// memory counts, and the start-up is the first one's.
     #[must_use]
     pub fn continuing(self, earlier: Self) -> Self {
@@ -27,18 +28,20 @@ impl ProcessAccount {
         Self { spawned: self.spawned, usage, before_ns: earlier.usage.cpu_ns.unwrap_or(earlier.before_ns) }
     }
 
+    /// Returns `true` if the process has reached the start barrier.
     pub const fn is_ready(&self) -> bool {
         self.usage.startup_ns.is_some()
     }
 
-    /// Records the CPU time of a process when it has reached the start barrier.
+    /// Records the start-up time and the CPU time of a process when it has reached the start
+    /// barrier.
     pub fn record_ready(&mut self, pid: u32) {
         self.usage.startup_ns = Some(self.spawned.elapsed().as_nanos() as u64);
         self.usage.startup_cpu_ns = cpu_time(pid);
         self.sample_memory(pid);
     }
 
-    /// Records the current memory of the process; nothing if it has exited.
+    /// Records the current memory of the process, unless it has exited.
     pub fn sample_memory(&mut self, pid: u32) {
         self.record_status(&std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default());
     }
@@ -52,7 +55,7 @@ impl ProcessAccount {
         }
     }
 
-    /// Records how the memory of a process is mapped, which the kernel adds up page by page.
+    /// Records the mapped memory of a process by kind, which the kernel adds up page by page.
     /// Returns its proportional set size in bytes; `None` if it has exited, or the kernel does not
     /// show it.
     pub fn sample_mappings(&mut self, pid: u32) -> Option<u64> {
@@ -85,6 +88,7 @@ impl ProcessAccount {
         self.usage.cpu_ns = used.or(self.usage.cpu_ns);
     }
 
+    /// Returns the recorded start-up time, CPU time and memory.
     pub const fn usage(&self) -> ProcessUsage {
         self.usage
     }

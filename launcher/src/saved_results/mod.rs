@@ -27,19 +27,20 @@ const MANY_RUNS: &str = "many runs";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ResultEntry {
     pub folder: String,
-    /// The run's id; empty for many runs.
+    /// Id of the run; empty for an experiment of many runs.
     pub run: String,
-    /// Start time, UTC; empty if its record has none.
+    /// Start time, UTC; empty if the record has none.
     pub started: String,
     pub setting: String,
-    /// `valid`, `not valid`, `interrupted`, `failed: …`, `running`, or what the folder is.
+    /// Verdict on the result: `valid`, `not valid`, `interrupted`, `failed: …`, `running`, or the
+    /// kind of folder.
     pub verdict: String,
-    /// Its report's verdict on latencies: `fit for latency claims`, `not fit for latency claims`;
+    /// Verdict of the report on latencies: `fit for latency claims`, `not fit for latency claims`;
     /// null without a report.
     pub fitness: Option<&'static str>,
-    /// Whether its latencies may be quoted; null without a report.
+    /// Whether the latencies of the result may be quoted; null without a report.
     pub fit_for_latency: Option<bool>,
-    /// Reasons of its report not to quote its latencies.
+    /// Reasons of the report not to quote the latencies.
     pub reasons: Vec<String>,
 }
 

@@ -25,13 +25,13 @@ const MAKING: &str = "making";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderKind {
     Run,
-    /// A folder of many runs, with its tables.
+    /// The folder of an experiment: many runs, with tables.
     Experiment,
-    /// A survey's folder, with a folder for each of its experiments and runs.
+    /// The folder of a survey, with a folder for each of its experiments and runs.
     Survey,
-    /// The folder of a journal inside that of a run.
+    /// The folder of a journal, inside that of a run.
     Journal,
-    /// Folder of a planned sweep's runs: contains only folders.
+    /// The folder of a planned sweep's runs, which contains only folders.
     Runs,
 }
 
@@ -106,7 +106,7 @@ const TABLES: [&str; 25] = [
     "left-out",
 ];
 
-/// Returns `true` if a name is that of a file that bulkhead writes into this kind of folder.
+/// Returns `true` if bulkhead writes a file of this name into this kind of folder.
 pub fn is_owned(kind: FolderKind, name: &str) -> bool {
     let is_draft = name.starts_with('.') && name.ends_with(DRAFT_SUFFIX);
     is_draft
@@ -181,9 +181,9 @@ fn kind_of(within: FolderKind, path: &Path, name: &str) -> Option<FolderKind> {
     }
 }
 
-/// Deletes the files that bulkhead wrote into a folder, and the folder if it is empty then. Returns
-/// the paths that stay. With `dry` nothing is deleted. Links, pipes and other special files stay,
-/// and are not followed.
+/// Deletes the files that bulkhead wrote into a folder, and the folder if that leaves it empty.
+/// Returns the paths that stay. With `dry` nothing is deleted. Links, pipes and other special files
+/// stay, and are not followed.
 pub fn delete(kind: FolderKind, folder: &Path, dry: bool) -> io::Result<Vec<String>> {
     let open = OpenDir::open(folder)?;
     let mut kept = Vec::new();

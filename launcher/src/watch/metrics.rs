@@ -30,16 +30,16 @@ const TICK: Duration = Duration::from_millis(50);
 /// Names of counters that can fall: current values and peaks.
 const LEVELS: [&str; 4] = ["in-flight-peak", "waiting", "waiting-peak", "open-peak"];
 
-/// The destination of metrics.
+/// The destination to which metrics are published.
 pub enum MetricsTarget {
     Stdout,
-    /// Replaced atomically at each poll.
+    /// A file that is replaced atomically at each poll.
     File(PathBuf),
     Listener(TcpListener),
 }
 
 impl MetricsTarget {
-    /// Opens `-` for stdout, a loopback address (`127.0.0.1:9464`) or a file.
+    /// Opens a destination: `-` for stdout, a loopback address (`127.0.0.1:9464`) or a file.
     pub fn open(target: &str, is_once: bool) -> Result<Self> {
         let wrong = |why: String| UsageError(format!("--metrics {target}: {why}"));
         let Ok(address) = target.parse::<SocketAddr>() else {
@@ -57,7 +57,7 @@ impl MetricsTarget {
         Ok(Self::Listener(listener))
     }
 
-    /// Writes a snapshot's text. A listener answers with it in [`Self::wait`].
+    /// Publishes the OpenMetrics text of a snapshot. A listener answers with it in [`Self::wait`].
     pub fn publish(&self, text: &str) -> Result<()> {
         match self {
             Self::Stdout => {
@@ -71,7 +71,7 @@ impl MetricsTarget {
         }
     }
 
-    /// Waits for the interval. A listener answers clients.
+    /// Waits for the interval; a listener answers HTTP requests with the text in that time.
     pub fn wait(&self, text: &str, interval: Duration) {
         let Self::Listener(listener) = self else { return sleep(interval) };
         let until = Instant::now() + interval;

@@ -33,28 +33,28 @@ impl ObservedState {
 /// State and rates of a role of the watched run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RoleRow {
-    /// `strategy-0`, `orchestrator`, `gateway-1`.
+    /// Name of the role: `strategy-0`, `orchestrator`, `gateway-1`.
     pub role: String,
     pub thread: String,
     /// Process id of the role; `None` without a process.
     pub pid: Option<u32>,
-    /// `starting`, `ready`, `running`, `done`, `failed`; according to the kernel `stopped` or
-    /// `gone`; `unreadable` if its status block is invalid.
+    /// State of the role: `starting`, `ready`, `running`, `done`, `failed`; according to the kernel
+    /// `stopped` or `gone`; `unreadable` if its status block is invalid.
     pub state: &'static str,
     pub core: Option<u32>,
-    /// Orders that the role sent, dispatched or received.
+    /// Number of orders that the role sent, dispatched or received.
     pub orders: u64,
     pub rate: Option<f64>,
-    /// Reports that the role received, returned or sent.
+    /// Number of reports that the role received, returned or sent.
     pub reports: u64,
-    /// Orders in flight, by the role's own counters; `None` if it does not count them.
+    /// Number of orders in flight, by the role's own counters; `None` if it does not count them.
     pub in_flight: Option<u64>,
-    /// Pushes that found a ring full.
+    /// Number of the role's pushes that found a ring full.
     pub full: u64,
-    /// Longest gap between duty cycles, in nanoseconds.
+    /// Longest gap between the role's duty cycles, in nanoseconds.
     pub longest_gap_ns: u64,
-    /// Time since the role's last duty cycle, in nanoseconds; `None` if it had none, or claims one
-    /// in the future.
+    /// Time since the role's last duty cycle, in nanoseconds; `None` if it had none, or its
+    /// heartbeat is in the future.
     pub heartbeat_age_ns: Option<u64>,
     pub counters: BTreeMap<&'static str, u64>,
 }
@@ -62,9 +62,9 @@ pub struct RoleRow {
 /// Fill of a ring of the watched run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RingRow {
-    /// Name of its segment within the run.
+    /// Name of the ring's segment within the run.
     pub ring: String,
-    /// Messages in the ring; `None` if a reader cannot see that with its technique.
+    /// Number of messages in the ring; `None` if the technique does not show it to a reader.
     pub fill: Option<u64>,
     pub capacity: u64,
 }
@@ -74,22 +74,22 @@ pub struct RingRow {
 pub struct StrategyRow {
     pub strategy: u16,
     pub incarnation: u16,
-    /// The launcher has fenced the dead incarnation.
+    /// Whether the launcher has fenced the strategy's dead incarnation.
     pub is_fenced: bool,
-    /// It is a spare strategy that was not added.
+    /// Whether the strategy is a spare one that was not added.
     pub is_spare: bool,
     pub incidents: u64,
     pub quarantined: Option<String>,
-    /// Orders of its dead incarnations that the engine refused after the fence. (`rejected` are
-    /// orders that the engine's checks turned down.)
+    /// Number of orders of the strategy's dead incarnations that the engine refused after the
+    /// fence. (`rejected` are orders that the engine's checks turned down.)
     pub refused: u64,
-    /// Reports that no running incarnation could take.
+    /// Number of the strategy's reports that no running incarnation could take.
     pub orphaned: u64,
     /// Kill switches that apply to the strategy or to all, with their causes.
     pub killed: Vec<String>,
 }
 
-/// An error that a role of the watched run counted.
+/// A nonzero error counter of a role of the watched run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ErrorRow {
     pub who: String,
@@ -97,7 +97,8 @@ pub struct ErrorRow {
     pub count: u64,
 }
 
-/// A look at an active run: what a screen of `watch` and a line of its JSON show.
+/// The state of an active run at one time, as `launcher watch` shows it on a screen or in a line of
+/// JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Snapshot {
     pub version: u32,
@@ -109,7 +110,8 @@ pub struct Snapshot {
     /// Technique of the submit and completion hand-offs.
     pub technique: String,
     pub planned: u64,
-    /// Orders sent, by the strategies' own counters; of a restarted strategy, since its restart.
+    /// Number of orders sent, by the strategies' own counters; for a restarted strategy, since its
+    /// restart.
     pub sent: u64,
     pub dispatched: u64,
     pub settled: u64,
@@ -124,5 +126,6 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// Version of the snapshot's JSON format.
     pub const VERSION: u32 = 2;
 }

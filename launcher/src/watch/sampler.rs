@@ -99,6 +99,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
+    /// Creates a sampler of an active run, with no snapshot taken.
     pub fn new(run: ActiveRunView) -> Self {
         let (switches, before) = (KillSwitchTracker::default(), HashMap::new());
         Self { run, segments: None, switches, before, last: None }

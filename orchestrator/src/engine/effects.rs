@@ -7,18 +7,19 @@ use protocol::record::Point;
 use protocol::supervision::{GatewayCounts, ProtocolViolation};
 use protocol::wire::{Message, OrderId, Report};
 
-/// A message from the engine to operators, off the path of orders. `ticks` is a time of the run's
-/// clock.
+/// A message from the engine to operators, which is published off the path of orders. `ticks` is a
+/// time of the run's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields' names say all")]
 pub enum OperatorNotice {
-    /// A command is in force (`None`: since now) and cancels `orders` open orders.
+    /// An operator's command (by number) is in force since `ticks` (`None`: since now) and cancels
+    /// `orders` open orders.
     CommandSeen { number: u32, ticks: Option<u64>, orders: u64 },
-    /// The last order that a command cancels is confirmed.
+    /// The cancel of the last order that a command cancels was confirmed at `ticks`.
     CommandDone { number: u32, ticks: u64 },
-    /// A command is refused.
+    /// An operator's command was refused, for the reason `why`.
     CommandRefused { number: u32, why: CommandStatus },
-    /// Number of orders rejected for a reason since the start of the run.
+    /// Number of orders rejected for one reason since the start of the run.
     Rejections { reason: u8, count: u64 },
 }
 
@@ -42,11 +43,12 @@ impl OperatorNotice {
 pub enum LifecycleNotice {
     /// An incarnation of a strategy misbehaved: nothing more is accepted from it.
     Quarantined { strategy: StrategyIndex, epoch: u16, why: ProtocolViolation },
-    /// The retirement of a dead incarnation has ended; its fence was seen at `noticed`.
+    /// The repair after a dead incarnation has ended; its fence was seen at the tick `noticed`.
     Retired { strategy: StrategyIndex, epoch: u16, noticed: u64 },
-    /// The retirement of a dead gateway has ended; its fence was seen at `noticed`.
+    /// The repair after a dead gateway has ended; its fence was seen at the tick `noticed`.
     GatewayRepaired { gateway: GatewayIndex, epoch: u16, noticed: u64, counts: GatewayCounts },
-    /// Total orders refused because their sender was dead, and reports without a receiver.
+    /// Number of orders of a dead strategy that were refused, and number of reports that had no
+    /// receiver.
     DeadCounts { strategy: StrategyIndex, refused: u64, orphaned: u64 },
 }
 
@@ -71,7 +73,7 @@ pub trait Effects {
     /// Sends a report to its strategy's current incarnation, and stamps it.
     fn to_strategy(&mut self, report: &Report, message: &Message);
 
-    /// Removes orders from the queues to gateways that must not be sent any more. See
+    /// Recalls orders from the queues to gateways: those that must not be sent any more. See
     /// [`Core::should_recall`](super::Core::should_recall).
     fn recall(&mut self) {}
 
@@ -89,7 +91,7 @@ pub trait Effects {
     /// Drops the queued messages to a gateway whose incarnation is dead.
     fn close_gateway(&mut self, gateway: GatewayIndex);
 
-    /// Attaches to the reset memory of a gateway's next incarnation, and to its inbox unless it
+    /// Attaches to the reset memory of a gateway's next incarnation, and to its new inbox unless
     /// `keeps_inbox`.
     fn renew_gateway(&mut self, gateway: GatewayIndex, keeps_inbox: bool);
 

@@ -20,23 +20,24 @@ use shm::ring::MESSAGE_WORDS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields' names say all")]
 pub enum Input {
-    /// A message from the submit hand-off.
+    /// An order, replace or cancel from the submit hand-off.
     Order { from: Option<StrategyIndex>, message: Message },
-    /// A message from the completion hand-off.
+    /// A report from the completion hand-off.
     Report { gateway: Option<GatewayIndex>, message: Message },
     /// A strategy's fence changed: it died, or its next incarnation may start.
     Lifecycle { strategy: StrategyIndex, life: Incarnation },
-    /// A dead strategy's orders in the submit hand-off are drained.
+    /// All orders of a dead strategy in the submit hand-off were taken.
     Retired { strategy: StrategyIndex },
     /// A gateway's fence changed: it died, or its next incarnation takes orders.
     GatewayLife { gateway: GatewayIndex, life: Incarnation },
-    /// A dead gateway's reports in the completion hand-off are drained.
+    /// All reports of a dead gateway in the completion hand-off were taken.
     GatewayDrained { gateway: GatewayIndex },
     /// An operator's command; `None`: it was invalid.
     Command { number: u32, command: Option<Command> },
-    /// A queued order was recalled: see [`Core::should_recall`](super::Core::should_recall).
+    /// A queued order was removed before it was sent: see
+    /// [`Core::should_recall`](super::Core::should_recall).
     Recalled { message: Message },
-    /// The memory of a hand-off shows a violation; `from` if the sender is certain.
+    /// The memory of a hand-off shows a protocol violation; `from` is the sender if it is certain.
     Violation { from: Option<StrategyIndex>, why: ProtocolViolation },
 }
 
@@ -45,8 +46,8 @@ const NO_PEER: u16 = u16::MAX;
 const FLAG: u64 = 1 << 40;
 
 impl Input {
-    /// Encodes the input as a journal record, and passes that to `take`. `now` is in ticks since
-    /// the start.
+    /// Encodes the input as a journal record, and passes the record to `take`. `now` is in ticks
+    /// since the start.
     #[inline(always)]
     pub fn encode<T>(&self, now: u64, take: impl FnOnce(&[u8]) -> T) -> T {
         let head = |kind: u64, a: u16, b: u16| kind | u64::from(a) << 8 | u64::from(b) << 24;
@@ -79,7 +80,7 @@ impl Input {
         codec::with_bytes(words, used, take)
     }
 
-    /// Decodes an input from a record of the journal, with its time in ticks since the start.
+    /// Decodes an input from a journal record. Returns it with its time in ticks since the start.
     ///
     /// # Errors
     /// [`RecoveryError::Foreign`] for a record of another kind.

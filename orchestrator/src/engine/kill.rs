@@ -27,7 +27,8 @@ pub(super) const fn max_kills(strategies: usize) -> usize {
     2 * MAX_COMMANDS + strategies
 }
 
-/// Returns the maximum number of the engine's log records of kill switches and positions.
+/// Returns the maximum number of log records that the engine writes about kill switches and
+/// positions.
 pub const fn log_records(strategies: u64, instruments: u64) -> u64 {
     2 * max_kills(strategies as usize) as u64 + 8 * strategies.saturating_mul(instruments)
 }

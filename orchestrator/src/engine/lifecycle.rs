@@ -19,8 +19,8 @@ use protocol::record::Point;
 use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::{CancelScope, Instruction, Order, OrderId};
 
-/// Number of rejections that a correct strategy would have avoided, after which it is quarantined.
-/// A session enforces its limits itself, so a correct strategy has none.
+/// Number of rejections for avoidable reasons after which a strategy is quarantined. A session
+/// enforces its limits itself, so a correct strategy has none.
 pub const TOLERATED_OFFENSES: u32 = 64;
 
 impl Core {

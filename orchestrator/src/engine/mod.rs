@@ -38,15 +38,15 @@ const MAX_OPEN: usize = 1 << 24;
 /// The engine's totals of orders and reports since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Number of orders sent to gateways and not recalled.
+    /// Number of orders sent to gateways, without recalled ones.
     pub dispatched: u64,
     /// Number of reports taken from gateways.
     pub reports: u64,
-    /// Number of last reports of orders.
+    /// Number of orders that have their last report.
     pub settled: u64,
     /// Number of orders rejected.
     pub rejected: u64,
-    /// Number of invalid inputs.
+    /// Number of invalid inputs that the engine received.
     pub faults: u64,
 }
 
@@ -85,7 +85,7 @@ pub struct Core {
 pub(crate) type SavedCore = (Core, Vec<SavedOrders>);
 
 impl Core {
-    /// Creates the state machine before its first input.
+    /// Creates the engine's state machine before its first input.
     pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
         let risk = Risk::new(setup)?;
         let RiskSetup { strategies, spares, venues, .. } = *setup;
@@ -145,8 +145,8 @@ impl Core {
         Ok(())
     }
 
-    /// Applies one input to the state machine and produces its effects, in order. `now` is in ticks
-    /// since the run's start.
+    /// Applies one input to the state machine, and passes the effects to `out` in order. `now` is
+    /// in ticks since the run's start.
     #[inline(always)]
     pub fn apply(&mut self, input: Input, now: u64, out: &mut impl Effects) {
         self.now = now;

@@ -1,4 +1,5 @@
-//! What the shell asks before it makes an input. Answers change nothing.
+//! Queries of the state machine that the shell makes before it creates an input. Answers change
+//! nothing.
 
 use super::{Core, Counts, Input};
 use protocol::index::{GatewayIndex, StrategyIndex};

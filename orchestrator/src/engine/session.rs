@@ -27,13 +27,15 @@ pub(crate) struct StrategySession {
     pub state: SessionState,
     pub strategy: StrategyIndex,
     next: u64,
-    /// Remaining orders of the plan for all incarnations: the stamp logs have no capacity for more.
+    /// Remaining number of orders that all incarnations may send by the plan: the stamp logs have
+    /// no capacity for more.
     pub budget: u64,
     pub violation: Option<ProtocolViolation>,
     pub offenses: u32,
-    /// An operator has ended it, and the kill switch of that is turned off for its successor.
+    /// Whether an operator has ended the strategy; its kill switch is then turned off for its
+    /// successor.
     pub is_ending: bool,
-    /// It is dead, and an operator adds its successor.
+    /// Whether the strategy is dead and an operator adds its successor.
     pub is_added: bool,
     pub refused: u64,
     pub orphaned: u64,

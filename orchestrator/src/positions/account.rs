@@ -11,29 +11,29 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(align(64))]
 pub struct Account {
-    /// Bought minus sold.
+    /// Net quantity: bought minus sold.
     pub net: i64,
-    /// Open quantity of buy orders; of an order that is being replaced the larger of both
+    /// Open quantity of buy orders; an order that is being replaced counts with the larger of both
     /// quantities.
     pub open_buy: i64,
     /// Open quantity of sell orders.
     pub open_sell: i64,
     /// Number of fills.
     pub fills: u64,
-    /// Paid minus received.
+    /// Cost of the position in price times quantity: paid minus received.
     pub cost: i128,
-    /// Realised profit, in price times quantity.
+    /// Realized profit, in price times quantity.
     pub realised: i128,
 }
 
 impl Account {
-    /// Returns the position if all open buy orders were filled, and no sell order.
+    /// Returns the net quantity if all open buy orders were filled, and no sell order.
     #[inline(always)]
     pub const fn max_position(&self) -> i64 {
         self.net.wrapping_add(self.open_buy)
     }
 
-    /// Returns the position if all open sell orders were filled, and no buy order.
+    /// Returns the net quantity if all open sell orders were filled, and no buy order.
     #[inline(always)]
     pub const fn min_position(&self) -> i64 {
         self.net.wrapping_sub(self.open_sell)
@@ -78,7 +78,7 @@ impl Account {
         self.realised = self.realised.wrapping_add(fetched).wrapping_sub(released);
     }
 
-    /// Returns realized and unrealized profit together, valued at `price`.
+    /// Returns realized plus unrealized profit at `price`, in price times quantity.
     #[inline]
     pub fn profit(&self, price: i64) -> i128 {
         (i128::from(self.net) * i128::from(price)).wrapping_sub(self.cost)

@@ -27,7 +27,7 @@ pub struct Positions {
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Requests {
-    /// Open requests of the running incarnation, cancels included.
+    /// Number of open requests of the running incarnation, cancels included.
     pub count: u64,
     /// Of all incarnations. A snapshot has them apart: see [`Positions::open_orders`].
     #[serde(skip)]
@@ -37,21 +37,21 @@ pub(crate) struct Requests {
 /// The change of a position by a report or by a sent order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// The instrument's index.
+    /// Index of the instrument whose position changes.
     pub instrument: u16,
-    /// Growth of the position with all open buy orders filled.
+    /// Change of the net quantity as it would be with all open buy orders filled.
     pub long: i64,
-    /// Growth of the position with all open sell orders filled.
+    /// Change of the net quantity as it would be with all open sell orders filled.
     pub short: i64,
-    /// The quantity that was filled; bought above 0.
+    /// Filled quantity: positive if bought, negative if sold.
     pub filled: i64,
-    /// An order that a kill switch cancels is not open at this venue any more.
+    /// The venue at which an order that a kill switch cancels is no longer open; `None` if there is
+    /// none.
     pub killed_at: Option<u16>,
 }
 
 impl Positions {
-    /// Creates positions without fills and orders, for at most `max_open` open orders of each
-    /// strategy.
+    /// Creates empty positions, with capacity for `max_open` open orders of each strategy.
     pub fn new(strategies: usize, instruments: usize, max_open: usize) -> Self {
         let instruments = instruments.max(1);
         Self {
@@ -97,8 +97,7 @@ impl Positions {
         &self.accounts[strategy.as_usize() * self.instruments..][..self.instruments]
     }
 
-    /// Returns the number of orders, replaces and cancels of a strategy's running incarnation that
-    /// are not settled.
+    /// Returns the number of open orders, replaces and cancels of a strategy's running incarnation.
     #[inline(always)]
     pub fn open(&self, strategy: StrategyIndex) -> u64 {
         self.strategies[strategy].count
@@ -147,7 +146,8 @@ impl Positions {
         self.strategies.enumerate_mut().map(mark).sum()
     }
 
-    /// Records an order, replace or cancel that is sent to its venue.
+    /// Records an order, replace or cancel that is sent to its venue, and returns the change of the
+    /// position.
     #[inline]
     pub fn send(&mut self, order: &Order) -> Change {
         let strategy = order.id.strategy();
@@ -193,9 +193,9 @@ impl Positions {
         self.strategies[strategy].count = 0;
     }
 
-    /// Records a venue's report on an order: fills change the position. `is_current`: it is about a
-    /// request of the running incarnation; fills of earlier incarnations count all the same.
-    /// Returns `None` if the instrument does not exist.
+    /// Records a venue's report on an order, and returns the change of the position by fills.
+    /// `is_current`: it is about a request of the running incarnation; fills of earlier
+    /// incarnations count all the same. Returns `None` if the instrument does not exist.
     #[inline(always)]
     pub fn settle(&mut self, report: &Report, is_current: bool) -> Option<Change> {
         let strategy = report.id.strategy();

@@ -16,10 +16,10 @@ const CENT: u128 = 100_000_000;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The error that a limit cannot be set.
+/// The error that a risk limit cannot be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingError {
-    /// The setting is invalid in every run.
+    /// The limit setting is invalid in every run.
     #[error(transparent)]
     Limit(#[from] LimitError),
     /// The run has no such strategy, credential, venue or instrument.
@@ -83,9 +83,9 @@ fn ticks(ns: u64, ns_per_tick: f64) -> u64 {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct RateLimit {
     pub bucket: TokenBucket,
-    /// Messages per second, or [`OFF`].
+    /// Maximum rate in messages per second, or [`OFF`].
     pub rate: u64,
-    /// Messages; [`OFF`]: a tenth of a second's.
+    /// Maximum burst in messages; [`OFF`]: a tenth of a second at the maximum rate.
     pub burst: u64,
 }
 
@@ -125,7 +125,8 @@ pub(crate) struct StrategyRow {
     pub recent: RecentOrders,
     /// Maximum loss of the strategy, in price times quantity.
     pub max_loss: Option<u128>,
-    /// Profit at reference prices, in price times quantity; maintained while a loss limit is set.
+    /// Profit of the strategy at reference prices, in price times quantity; maintained while a loss
+    /// limit is set.
     pub profit: i128,
     pub rejections: u64,
     max_rejections: u64,
@@ -166,8 +167,8 @@ impl StrategyRow {
 }
 
 impl Risk {
-    /// Counts a message of a strategy against its rate limit. Returns the control that kills the
-    /// strategy for it.
+    /// Counts a message of a strategy against its rate limit. Returns the control that turns on
+    /// the strategy's kill switch if the message exceeds its rate.
     #[inline(always)]
     pub fn count_message(&mut self, strategy: StrategyIndex, now: u64) -> Option<RiskControl> {
         let limit = &mut self.strategies[strategy].kill_messages;

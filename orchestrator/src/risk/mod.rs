@@ -33,29 +33,30 @@ use switches::is_any_on;
 /// created.
 #[derive(Clone, Debug)]
 pub struct RiskSetup<'a> {
-    /// Number of strategies.
+    /// Number of strategies in the run.
     pub strategies: usize,
-    /// How many of them, the last ones, are spare: dead until their second incarnation begins.
+    /// Number of spare strategies, the last ones: each is dead until its second incarnation begins.
     pub spares: usize,
-    /// Number of venues.
+    /// Number of venues in the run.
     pub venues: usize,
-    /// Number of credentials: strategy i has the credential i modulo it.
+    /// Number of credentials: strategy i has the credential i modulo this number.
     pub credentials: usize,
-    /// Instruments; empty: one that accepts every price and quantity.
+    /// The tradable instruments; empty: one that accepts every price and quantity.
     pub instruments: &'a [Instrument],
-    /// Limits, in the order in which they are set.
+    /// Risk limits, in the order in which they are set.
     pub limits: &'a [LimitSetting],
     /// Maximum number of open orders of each strategy.
     pub max_open: u64,
-    /// Nanoseconds per tick.
+    /// Nanoseconds per tick of the run's clock.
     pub ns_per_tick: f64,
-    /// Total orders of each strategy: one more is a flood, for which the stamp logs have no
-    /// capacity. Empty: no limit.
+    /// Maximum number of orders of each strategy: one more is a flood, for which the stamp logs
+    /// have no capacity. Empty: no limit.
     pub orders: &'a [u64],
-    /// Orders of each strategy and venue, laid out as
+    /// Number of orders of each strategy for each venue, laid out as
     /// [`protocol::workload::Trading::venue_orders`]. Empty: no limit.
     pub venue_orders: &'a [u64],
-    /// Gateways whose successor resumes their session, by index; empty: none.
+    /// Whether each gateway has a successor that resumes its session after a crash, by index;
+    /// empty: none has.
     pub resumable_gateways: &'a [bool],
 }
 
@@ -258,8 +259,8 @@ impl Risk {
         self.strategies[strategy].kills_on_death && !self.is_killed(strategy)
     }
 
-    /// Updates the controls by a sent order or a report. Returns a strategy that exceeds its loss
-    /// limit.
+    /// Updates the risk controls after a sent order or a report, with the position's change.
+    /// Returns a strategy that exceeds its loss limit.
     #[inline(always)]
     pub fn book(
         &mut self,

@@ -1,4 +1,4 @@
-//! A token bucket in ticks, with integers and without a division per message.
+//! A token bucket whose time is in ticks, with integers and without a division per message.
 //!
 //! It keeps one number, the time at which it is full again (the generic cell rate algorithm, GCRA).
 //! Each message advances that time by the time in which one token grows.

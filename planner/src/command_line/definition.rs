@@ -5,7 +5,7 @@ use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, Command};
 use serde::{Deserialize, Serialize};
 
-/// The definition of a command: its texts and flags, without their parsers.
+/// The definition of a command: its help texts and flags, without their parsers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandDefinition {
     name: String,
@@ -70,7 +70,8 @@ impl From<&Arg> for ArgDefinition {
 }
 
 impl CommandDefinition {
-    /// Returns a command with the same texts and flags. Its texts live as long as the program.
+    /// Converts the definition to a clap command with these help texts and flags. Its texts live as
+    /// long as the program.
     pub fn into_command(self) -> Command {
         let command = Command::new(leak(self.name)).about(leak(self.about));
         let command = match self.after_help {

@@ -1,4 +1,5 @@
-//! What the command lines of bulkhead's programs share: how words are read, how errors end them.
+//! What the command lines of bulkhead's programs share: how arguments are joined, and which exit
+//! code an error gives.
 
 pub mod definition;
 
@@ -12,8 +13,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use system::memory;
 
-/// Joins a negative value to the flag in front of it (`--window -5s`), which then refuses it: clap
-/// takes it for another flag.
+/// Joins a negative value to the flag in front of it (`--window -5s`), so that clap reads the value
+/// as the flag's and the flag refuses it.
 pub fn join_negative_values(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
     let is_flag = |word: &OsString| {
@@ -106,8 +107,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Complains about the faults that were asked for and never fired or were cut short. Returns the
-/// exit code that they cause: failure, unless they are `allowed`.
+/// Prints the requested faults that never fired or were cut short. Returns the exit code that they
+/// cause: failure, unless they are `allowed`.
 pub fn report_unfired(unfired: &[String], allowed: bool) -> ExitCode {
     let [first, others @ ..] = unfired else { return ExitCode::SUCCESS };
     let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
@@ -119,7 +120,7 @@ pub fn report_unfired(unfired: &[String], allowed: bool) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Returns the first of two exit codes, unless it is that of success.
+/// Returns the first exit code, or the second one if the first is success.
 pub fn worse(first: ExitCode, second: ExitCode) -> ExitCode {
     if first == ExitCode::SUCCESS { second } else { first }
 }

@@ -16,7 +16,7 @@ use protocol::index::StrategyIndex;
 use protocol::plan::thousandths;
 use record::units::{Bytes, Count, clip};
 
-/// A quantity or name that each strategy can have.
+/// A setting that can have a value of its own for each strategy.
 pub trait StrategySetting: Clone + Copy + Debug + PartialEq + Eq + Send + Sync + 'static {
     /// The setting's name: that of its flag.
     const NAME: &'static str;
@@ -25,29 +25,31 @@ pub trait StrategySetting: Clone + Copy + Debug + PartialEq + Eq + Send + Sync +
     /// The value of a strategy.
     type Value: Clone + Debug + PartialEq + Eq + Send + Sync + 'static;
 
-    /// Parses a value.
+    /// Parses a value of this setting from text.
     fn parse(text: &str) -> Result<Self::Value, String>;
-    /// Formats a value so that it can be parsed again.
+    /// Formats a value of this setting so that it can be parsed again.
     fn text(value: &Self::Value) -> String;
-    /// Generates any value.
+    /// Generates any value of this setting, for property tests.
     #[cfg(test)]
     fn any_text() -> proptest::prelude::BoxedStrategy<String>;
 }
 
-/// The values of a setting, each of one strategy or of all (`None`), in the order of the user.
+/// The values of a setting as the user wrote them, each for one strategy or for all (`None`), in
+/// the user's order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ByStrategy<S: StrategySetting>(pub Vec<(Option<StrategyIndex>, S::Value)>, PhantomData<S>);
 
 impl<S: StrategySetting> ByStrategy<S> {
-    /// Returns the value of a strategy: the last one that names it, else the last one for all.
-    pub fn of(&self, strategy: StrategyIndex) -> Option<&S::Value> {
+    /// Returns the value of a strategy: the last value that names the strategy, else the last one
+    /// for all strategies.
+    pub fn value_of(&self, strategy: StrategyIndex) -> Option<&S::Value> {
         let last = |of: Option<StrategyIndex>| {
             self.0.iter().rfind(|(named, _)| *named == of).map(|(_, value)| value)
         };
         last(Some(strategy)).or_else(|| last(None))
     }
 
-    /// Returns the strategies that are named.
+    /// Returns the strategies that have a value of their own.
     pub fn named(&self) -> impl Iterator<Item = StrategyIndex> + '_ {
         self.0.iter().filter_map(|(strategy, _)| *strategy)
     }
@@ -174,7 +176,7 @@ fn read_thousandths(text: &str) -> Result<u64, String> {
     value.ok_or_else(|| format!("{:?} is not a number of CPUs", clip(text)))
 }
 
-/// The name or the number of a user.
+/// The user account, by name or number, that a strategy runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserName;
 
@@ -206,17 +208,18 @@ mod tests {
     fn value_of_strategy_overrides_that_of_all() {
         let memory =
             ByStrategy::<MemoryLimit>::parse("strategy-2=2GiB, 512MiB; strategy-3.memory=1GiB").unwrap();
-        let of = [0, 2, 3].map(StrategyIndex).map(|strategy| memory.of(strategy).map(|bytes| bytes >> 20));
+        let of =
+            [0, 2, 3].map(StrategyIndex).map(|strategy| memory.value_of(strategy).map(|bytes| bytes >> 20));
         assert_eq!(of, [Some(512), Some(2048), Some(1024)]);
         assert_eq!(memory.named().collect::<Vec<_>>(), [2, 3].map(StrategyIndex));
         assert_eq!(ByStrategy::parse(&memory.text()), Ok(memory.clone()));
         let later = memory.merge(ByStrategy::parse("strategy-2=64MiB; 32MiB").unwrap());
         assert_eq!(
-            [0, 2].map(StrategyIndex).map(|strategy| later.of(strategy).map(|bytes| bytes >> 20)),
+            [0, 2].map(StrategyIndex).map(|strategy| later.value_of(strategy).map(|bytes| bytes >> 20)),
             [Some(32), Some(64)]
         );
         let only = ByStrategy::<CpuLimit>::parse("strategy-1=0.25").unwrap();
-        assert_eq!((only.of(StrategyIndex(0)), only.of(StrategyIndex(1))), (None, Some(&250)));
+        assert_eq!((only.value_of(StrategyIndex(0)), only.value_of(StrategyIndex(1))), (None, Some(&250)));
     }
 
     #[test]

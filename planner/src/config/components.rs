@@ -10,7 +10,7 @@ use std::sync::{PoisonError, RwLock};
 use techniques::TechniqueDescription;
 use thiserror::Error;
 
-/// A component that users can register: a strategy or a venue.
+/// A kind of component that users can register: strategies or venues.
 pub trait Component: Clone + Copy + core::fmt::Debug + Send + Sync + 'static {
     /// What such a component is called in messages.
     const WHAT: &'static str;
@@ -20,11 +20,11 @@ pub trait Component: Clone + Copy + core::fmt::Debug + Send + Sync + 'static {
     const PROGRAM: Option<&'static str>;
 }
 
-/// Marks lists of strategy kinds.
+/// A marker type for lists of strategy kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StrategyKind;
 
-/// Marks lists of venue kinds.
+/// A marker type for lists of venue kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueKind;
 
@@ -53,7 +53,7 @@ fn added(what: &str) -> impl Iterator<Item = (&'static str, Option<VenueInfo>)> 
     added.into_iter().filter(move |(other, ..)| *other == what).map(|(_, name, info)| (name, info))
 }
 
-/// Registers the name of a user's component; for a venue also its properties.
+/// Registers the name of a user-defined component; for a venue also the venue's properties.
 pub fn register<P: Component>(name: &'static str, info: Option<VenueInfo>) -> Result<(), NameError> {
     let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let what = P::WHAT;
@@ -69,8 +69,8 @@ pub fn register<P: Component>(name: &'static str, info: Option<VenueInfo>) -> Re
     Ok(())
 }
 
-/// The names and properties of what a program has registered, in a form that it can pass to another
-/// program, which then knows them in its settings.
+/// The names and properties of the components that a program has registered, in a form that another
+/// program can register for its settings.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct OwnComponents {
     strategies: Vec<String>,
@@ -80,7 +80,7 @@ pub struct OwnComponents {
 }
 
 impl OwnComponents {
-    /// Returns what this program has registered.
+    /// Returns the components that this program has registered.
     pub fn registered() -> Self {
         let fields = |info: VenueInfo| {
             let VenueInfo { reports_per_order, immediate_reports, reports_release_time } = info;
@@ -96,12 +96,12 @@ impl OwnComponents {
         }
     }
 
-    /// Returns `true` if nothing is registered.
+    /// Returns `true` if no component is registered.
     pub const fn is_empty(&self) -> bool {
         self.strategies.is_empty() && self.venues.is_empty() && self.techniques.is_empty()
     }
 
-    /// Registers what another program has registered.
+    /// Registers the components of another program in this one.
     ///
     /// # Errors
     /// A name that is taken or invalid.

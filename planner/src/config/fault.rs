@@ -28,13 +28,13 @@ const GRAMMAR: &str = "expected KIND[:TARGET][@WHEN][ every DUR][ for DUR], for 
 /// One injected fault as the user wrote it, with its target and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultSpec {
-    /// Kind of the fault.
+    /// Kind of the injected fault.
     pub kind: FaultKind,
     /// Strategy, venue or other role that the fault hits.
     pub target: FaultTarget,
     /// Time at which the fault is injected; `None`: the planner decides.
     pub when: Option<FaultTime>,
-    /// Interval between repeated injections; `None`: the fault is injected once.
+    /// Time between repeated injections; `None`: the fault is injected once.
     pub every: Option<Nanos>,
     /// Duration of a venue fault; `None`: until the end.
     pub lasts: Option<Nanos>,

@@ -6,7 +6,8 @@ use record::units::Nanos;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// How much of a report is printed. Files, page and JSON have all of it.
+/// How much of a report is printed: the first screen, or all of it. Files, page and JSON have all
+/// of it.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReportLength {
     /// The answer, one table, and the next commands
@@ -78,7 +79,8 @@ pub struct RunFlags {
 }
 
 impl RunFlags {
-    /// Returns the requested settings: command line over config file over preset.
+    /// Returns the requested settings: the command line overrides the config file, which overrides
+    /// the preset.
     pub fn settings(&self) -> Result<Settings, UsageError> {
         let file = match &self.common.config {
             Some(path) => Settings::read(path)?,

@@ -12,12 +12,12 @@ use std::path::Path;
 /// Poll interval for Ctrl-C during a read, in milliseconds.
 const POLL_MS: u16 = 50;
 
-/// A file that a user named; reading it ends when the process is asked to end.
+/// A file that a user named; reading it stops when the process receives a termination signal.
 #[derive(Debug)]
 pub struct UserFile(File);
 
 impl UserFile {
-    /// Opens a file of any kind for reading, without waiting for a writer of a pipe.
+    /// Opens a file of any kind for reading, without blocking on a pipe that has no writer.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self(OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?))
     }

@@ -16,11 +16,12 @@ use protocol::kill::Scope;
 use protocol::limits::{LimitSetting, LimitUnit, OFF, RiskControl};
 use record::units::{Count, Nanos, clip};
 
-/// All limits of a run that users set, at least one.
+/// All risk limits that a user sets for a run, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits(pub Vec<LimitSetting>);
 
-/// Parses the scope of a limit: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
+/// Parses the scope of a risk limit: `all`, `strategy-0`, `credential-1`, `venue-2`,
+/// `instrument-3`.
 pub fn scope_of(text: &str) -> Result<Scope, String> {
     let wrong = || {
         format!(
@@ -43,7 +44,7 @@ pub fn scope_of(text: &str) -> Result<Scope, String> {
     }
 }
 
-/// Parses one limit; without a scope it applies to `default`.
+/// Parses one risk limit, `[SCOPE.]CONTROL=VALUE`; without a scope it applies to `default`.
 pub fn limit_of(text: &str, default: Scope) -> Result<LimitSetting, String> {
     let wrong = |what: String| format!("{:?}: {what}", clip(text));
     let (name, value) = text.split_once('=').ok_or_else(|| {
@@ -84,7 +85,7 @@ fn value_of(control: RiskControl, text: &str) -> Result<u64, String> {
     }
 }
 
-/// Formats the value of a limit as users write it: `off`, `on`, a duration or a number.
+/// Formats the value of a risk limit as users write it: `off`, `on`, a duration or a number.
 pub fn value_text(control: RiskControl, value: u64) -> String {
     match (value, control.info().unit) {
         (OFF, _) => "off".into(),
@@ -94,14 +95,14 @@ pub fn value_text(control: RiskControl, value: u64) -> String {
     }
 }
 
-/// Formats a limit with its scope as users write it.
+/// Formats a risk limit with its scope as users write it.
 pub fn limit_text(LimitSetting { scope, control, value }: &LimitSetting) -> String {
     let scope = if *scope == Scope::All { String::new() } else { format!("{scope}.") };
     format!("{scope}{control}={}", value_text(*control, *value))
 }
 
 impl Limits {
-    /// Splits a list of limits.
+    /// Splits the text of a list of limits into the texts of single limits.
     pub fn items(text: &str) -> impl Iterator<Item = &str> {
         text.split([';', ',']).map(str::trim).filter(|limit| !limit.is_empty())
     }

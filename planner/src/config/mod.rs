@@ -36,13 +36,13 @@ use record::units::{Count, Nanos};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// A usage error: one or two lines that name the flag or key and the remedy. The launcher prints it
-/// and exits with 2.
+/// An error in a user's flags or settings: one or two lines that name the flag or key and the
+/// remedy. The launcher prints it and exits with 2.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
 
-/// An error of a comparison that decides nothing: its gate neither passes nor fails. The launcher
+/// The error of a comparison that decides nothing: its gate neither passes nor fails. The launcher
 /// prints it and exits with 3.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
@@ -56,33 +56,36 @@ impl Setting {
 }
 
 impl Settings {
-    /// Returns the number of strategies, spare ones included.
+    /// Returns the number of strategies of the run, spare ones included.
     pub fn all_strategies(&self) -> Count {
         Count(self.strategies().0 + self.spare_strategies().0)
     }
 
-    /// Sets one setting from the text of its value. `None` if the key does not exist.
+    /// Sets the setting with the name `key` from the text of its value. Returns `None` if there is
+    /// no such setting.
     pub fn set(&mut self, key: &str, text: &str) -> Option<Result<(), String>> {
         Setting::find(key).map(|setting| (setting.set)(self, text))
     }
 
-    /// Removes the value of one setting, so that a default applies.
+    /// Removes the value of the setting with the name `key`, so that a default applies.
     pub fn clear(&mut self, key: &str) {
         Setting::find(key).into_iter().for_each(|setting| (setting.clear)(self));
     }
 
-    /// Returns the names and texts of all values that are set, in the order of [`Settings::KEYS`].
+    /// Returns the names and the value texts of all settings that have a value, in the order of
+    /// [`Settings::KEYS`].
     pub fn texts(&self) -> Vec<(&'static str, String)> {
         let text = |setting: &Setting| Some((setting.key, (setting.text)(self)?));
         Self::TABLE.iter().filter_map(text).collect()
     }
 
-    /// Returns the values that are set, in the form of a saved record.
+    /// Returns the settings that have a value as a map from names to value texts, as records save
+    /// them.
     pub fn to_texts(&self) -> BTreeMap<String, String> {
         self.texts().into_iter().map(|(key, text)| (key.to_owned(), text)).collect()
     }
 
-    /// Reads the values from the form of a saved record.
+    /// Reads settings from a map from names to value texts, as records save them.
     pub fn from_texts(texts: &BTreeMap<String, String>) -> Result<Self, UsageError> {
         let mut settings = Settings::default();
         for (key, text) in texts {
@@ -99,7 +102,7 @@ impl Settings {
         self
     }
 
-    /// Sets unset settings to their default values (`=` in the table of settings).
+    /// Sets the settings without a value to their defaults (`=` in the table of settings).
     pub fn fill(&mut self) {
         Self::TABLE.iter().for_each(|setting| (setting.fill)(self));
     }
@@ -113,7 +116,7 @@ impl Settings {
         })
     }
 
-    /// Merges two layers of settings: values set here override those of `below`.
+    /// Merges two layers of settings: values of `self` override those of `below`.
     ///
     /// A recorded flow and a drawn one exclude each other, so setting one here also drops the other
     /// from the layer below: `--schedule` works with a config file that sets `window`.
@@ -126,7 +129,7 @@ impl Settings {
         self.or(&below)
     }
 
-    /// Applies a preset to the settings that have no value.
+    /// Applies the preset that is set to the settings that have no value.
     pub fn with_preset(self) -> Settings {
         match self.preset {
             Some(preset) => Settings { preset: None, ..self.over(preset.settings()) },
@@ -136,7 +139,7 @@ impl Settings {
 }
 
 impl Preset {
-    /// Returns the settings that the preset stands for.
+    /// Returns the settings that a preset stands for.
     pub fn settings(self) -> Settings {
         match self {
             Preset::Seed => Settings {
@@ -165,8 +168,7 @@ impl Preset {
     }
 }
 
-/// Returns the most similar of the given names, if one is similar enough, for suggestions in
-/// errors.
+/// Returns the name most similar to `text`, if one is similar enough, for suggestions in errors.
 pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Flags have dashes where the keys of a file have underscores.
     let normalized = |name: &str| name.to_lowercase().replace('_', "-");
@@ -189,7 +191,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Generates any settings that can be written.
+    /// Generates any settings that can be written as text, for property tests.
     pub fn any_settings() -> impl Strategy<Value = Settings> {
         let texts =
             Settings::TABLE.iter().map(|row| ((row.any_text)().prop_map(|text| (row.key, text))).boxed());

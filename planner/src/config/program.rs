@@ -7,9 +7,9 @@ use record::units::Count;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Checks that the first word of a command is a program that can be started. It is a file with a
-/// slash in its name, or one found in PATH.
-pub fn executable(command: &str) -> Result<(), String> {
+/// Checks that the first word of a user's command names a program that can be started. It is a file
+/// with a slash in its name, or one found in PATH.
+pub fn check_executable(command: &str) -> Result<(), String> {
     let program = command.split_whitespace().next().unwrap_or_default();
     if program.contains('/') {
         return check_file(Path::new(program)).map_err(|why| format!("{program} {why}"));
@@ -42,19 +42,19 @@ fn check_file(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The file name of the program that connects a run to other hosts. It is built by itself: see
-/// `docs/src/remote.md`.
+/// The file name of the bridge, the program that connects a run to other hosts. It is built by
+/// itself: see `docs/src/remote.md`.
 pub const BRIDGE: &str = "bulkhead-bridge";
 
-/// Finds a program in this program's folder or in PATH.
-pub fn beside_launcher(name: &str) -> Option<PathBuf> {
+/// Finds the path of a program by its file name, in this program's folder or in PATH.
+pub fn find_program(name: &str) -> Option<PathBuf> {
     let beside = std::env::current_exe().ok().map(|me| me.with_file_name(name));
     beside.filter(|path| path.is_file()).or_else(|| file_of(name))
 }
 
-/// Finds the bridge program in this program's folder or in PATH.
-pub fn bridge() -> Result<PathBuf, UsageError> {
-    beside_launcher(BRIDGE).ok_or_else(|| {
+/// Finds the path of the bridge program in this program's folder or in PATH.
+pub fn find_bridge() -> Result<PathBuf, UsageError> {
+    find_program(BRIDGE).ok_or_else(|| {
         UsageError(format!(
             "there is no {BRIDGE} beside the launcher or in PATH, which carries orders between hosts.\n\
              Build it: cd contrib/bridge-aeron && cargo build --release, and copy it there (docs/src/remote.md says what the build needs)"
@@ -63,13 +63,13 @@ pub fn bridge() -> Result<PathBuf, UsageError> {
 }
 
 impl Settings {
-    /// Returns settings with an additional strategy for each address of a bridge. They come after
-    /// those that were requested; without any requested, these are all.
+    /// Returns the settings with one more strategy for each bridge address, `NAME@HOST:PORT`. They
+    /// come after those that were requested; without any requested, these are all.
     pub fn with_remotes(self, remotes: &[String]) -> Result<Self, UsageError> {
         if remotes.is_empty() {
             return Ok(self);
         }
-        let bridge = bridge()?.display().to_string();
+        let bridge = find_bridge()?.display().to_string();
         if bridge.contains([' ', ',']) {
             return Err(UsageError(format!(
                 "{bridge} has a space or a comma in its path: put it where there is none"
@@ -116,7 +116,7 @@ mod tests {
     /// checked.
     #[test]
     fn each_remote_is_appended_as_a_strategy() {
-        let Ok(bridge) = bridge() else {
+        let Ok(bridge) = find_bridge() else {
             let error = kinds(None, None, &["a@b:1"]).unwrap_err();
             assert!(error.contains(BRIDGE) && error.contains("cargo build --release"), "{error}");
             return;

@@ -32,7 +32,7 @@ use std::path::PathBuf;
 /// The definition of one setting: its flag, its key and its field of [`Settings`].
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// The key in the config file; with `-` for `_` the flag.
+    /// The setting's name in the config file; with `-` for `_` it is the flag.
     pub key: &'static str,
     pub(super) heading: &'static str,
     pub(super) placeholder: &'static str,

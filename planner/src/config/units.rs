@@ -75,7 +75,7 @@ impl fmt::Display for CoreList {
     }
 }
 
-/// A factor by which a recorded schedule is played faster (above 1) or slower (below 1).
+/// A factor of the speed of a recorded schedule: above 1 it is played faster, below 1 slower.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Factor(pub f64);
 
@@ -107,7 +107,7 @@ impl Priority {
         FIFO.contains(&fifo).then_some(Self(fifo))
     }
 
-    /// Returns the priority as the kernel's number, 1 to 99.
+    /// Returns the priority as the kernel's number for `SCHED_FIFO`, 1 to 99.
     pub const fn fifo(self) -> u8 {
         self.0
     }
@@ -139,7 +139,7 @@ text_values! {
     Priority: (1u8..=99).prop_map(|fifo| Priority(fifo).to_string());
 }
 
-/// The allowed slowdown of B against A as a share: `5%` is 0.05.
+/// The allowed slowdown of B compared with A, as a share: `5%` is 0.05.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slower(f64);
 

@@ -23,16 +23,16 @@ pub trait SettingValue: Clone + Send + Sync + Sized + 'static {
     /// Parses a value of this type from text.
     fn parse(text: &str) -> Result<Self, String>;
 
-    /// Formats the value so that it can be parsed again.
+    /// Formats the value as text that can be parsed again.
     fn text(&self) -> String;
 
-    /// Completes the clap definition of the setting's flag.
+    /// Adds this value type's parser and value name to the clap definition of a setting's flag.
     fn flag(arg: clap::Arg) -> clap::Arg {
         let arg = if Self::IS_LIST { arg.action(clap::ArgAction::Append) } else { arg };
         arg.value_parser(parsed::<Self>())
     }
 
-    /// Merges two values of a repeated flag; a list appends the later one.
+    /// Merges the values of a flag that is given twice; a list appends the later value.
     #[must_use]
     fn merge(self, later: Self) -> Self {
         later
@@ -43,7 +43,7 @@ pub trait SettingValue: Clone + Send + Sync + Sized + 'static {
         Ok(())
     }
 
-    /// Generates any value that can be written, as text.
+    /// Generates the text of any value that can be written, for property tests.
     #[cfg(test)]
     fn any_text() -> proptest::prelude::BoxedStrategy<String>;
 }
@@ -57,7 +57,7 @@ pub(super) fn parsed<T: SettingValue>() -> impl TypedValueParser<Value = T> {
 pub trait Named: Sized + Clone + Send + Sync + 'static {
     /// Returns the names of all values, in the order of the documentation.
     fn names() -> Vec<&'static str>;
-    /// Returns the value that has this name.
+    /// Returns the value that has this name; `None` for an unknown name.
     fn by_name(name: &str) -> Option<Self>;
     /// Returns the name of the value.
     fn name_of(&self) -> &'static str;
@@ -212,10 +212,10 @@ impl<T: Named> SettingValue for T {
 /// A value that users select by name, or `auto` for the planner's choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice<T> {
-    /// The planner decides.
+    /// The planner decides the value (`auto`).
     #[default]
     Auto,
-    /// The user decided.
+    /// The user decided the value.
     Fixed(T),
 }
 
@@ -244,7 +244,7 @@ system::named_enum! {
     }
 }
 
-/// A switch that is off unless its flag is given, with or without a value.
+/// A setting that is off unless its flag is given, with or without a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OptIn(pub bool);
 

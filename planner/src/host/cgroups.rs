@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long the last process in a cgroup may take to exit, before its removal fails.
+/// How long [`remove`] waits for the last process in a cgroup to exit, before it fails.
 pub const EMPTY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns controllers and path of this process's cgroups. The former are empty in cgroup v2.
@@ -38,7 +38,7 @@ pub fn cpu_cgroup(root: &Path, pid: u32) -> Option<PathBuf> {
     v1.or_else(v2).filter(|group| group.is_dir())
 }
 
-/// Returns the mounts of a file-system type below a root, with their options.
+/// Returns the mount points of a file-system type below a root, each with its mount options.
 pub fn mounts(root: &Path, kind: &str) -> Vec<(PathBuf, String)> {
     let mounts = text(root, "proc/self/mounts");
     let of_kind = |line: &str| {
@@ -59,11 +59,12 @@ pub fn partitions(root: &Path) -> Option<PathBuf> {
 /// A cgroup hierarchy in which groups can be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CgroupHierarchy {
-    /// cgroup v2; otherwise v1.
+    /// Whether the hierarchy is cgroup v2; otherwise v1.
     pub is_v2: bool,
-    /// In v2 the parent of this process's own group; in v1 this process's own group.
+    /// Directory in which groups can be created: in v2 the parent of this process's own group, in
+    /// v1 this process's own group.
     pub parent: PathBuf,
-    /// Controllers available to groups below it.
+    /// Controllers available to groups that are created below `parent`.
     pub controllers: Vec<String>,
 }
 
@@ -92,7 +93,8 @@ pub fn hierarchies(root: &Path) -> Vec<CgroupHierarchy> {
     found
 }
 
-/// Removes a cgroup once its last process has exited. A group that is gone is not an error.
+/// Removes a cgroup once its last process has exited, and waits at most `patience` for that. A
+/// group that is gone is not an error.
 pub fn remove(group: &Path, patience: Duration) -> io::Result<()> {
     let deadline = Instant::now() + patience;
     loop {

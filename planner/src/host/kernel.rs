@@ -13,7 +13,8 @@ use std::path::Path;
 const HUNDREDTH_NS: u64 = 10_000_000;
 const MAX_NAMED: usize = 3;
 
-/// Counters of the kernel for the machine's cores at one time: steal time, interrupts, run delay.
+/// The kernel's counters for the machine's cores at one time: steal time, interrupts, run-queue
+/// delay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
     /// By core: steal, interrupts, soft interrupts, in hundredths of a second.
@@ -46,7 +47,7 @@ impl KernelCounts {
         }
     }
 
-    /// Returns how much the kernel's counters of these cores have grown since `earlier`.
+    /// Returns how much the kernel's counters of the given cores have grown since `earlier`.
     pub fn since(&self, earlier: &Self, cores: &BTreeSet<u32>) -> KernelAccount {
         let core = |core: &u32| {
             let pair = (self.times.get(core), earlier.times.get(core));

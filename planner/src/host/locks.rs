@@ -4,7 +4,8 @@ use nix::sys::stat::{major, minor};
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 
-/// Names the process that holds a lock on a file, if it is visible: `process 123 (strategy-1)`.
+/// Names the process that holds a lock on a file, such as `process 123 (strategy-1)`; `None` if it
+/// is not visible from this process.
 pub fn holder(file: &File) -> Option<String> {
     let facts = file.metadata().ok()?;
     let listed = fs::read_to_string("/proc/locks").ok()?;
@@ -16,10 +17,11 @@ pub fn holder(file: &File) -> Option<String> {
     Some(if name.is_empty() { format!("process {pid}") } else { format!("process {pid} ({name})") })
 }
 
-/// Stands for a holder that is in another PID namespace, or has just released the lock.
+/// The text for a lock holder that is in another PID namespace, or has just released the lock.
 pub const UNSEEN: &str = "a process that is not seen from here";
 
-/// Names the process that holds a lock on a file, as [`holder`] does, or says that it is not seen.
+/// Names the process that holds a lock on a file, as [`holder`] does, with a fallback text if it is
+/// not visible.
 pub fn describe_holder(file: &File) -> String {
     holder(file).unwrap_or_else(|| UNSEEN.to_owned())
 }

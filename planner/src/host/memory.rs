@@ -9,12 +9,12 @@ const IPC_LOCK: u32 = 14;
 /// The kernel's settings of huge pages for shared memory, and the right to lock memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryFacts {
-    /// The option `huge` of the file system at `/dev/shm`; `None` without one.
+    /// The mount option `huge` of the file system at `/dev/shm`; `None` without one.
     pub shm_huge: Option<String>,
     /// The mode of huge pages for memory without a name (`shmem_enabled`); `None` if the kernel has
     /// no huge pages for shared memory.
     pub shmem_enabled: Option<String>,
-    /// Whether this process has `CAP_IPC_LOCK`, which allows to lock any amount.
+    /// Whether this process has `CAP_IPC_LOCK`, which allows locking any amount of memory.
     pub may_lock_all: bool,
 }
 
@@ -43,7 +43,7 @@ impl MemoryFacts {
         }
     }
 
-    /// Returns `true` if segments with names can have huge pages.
+    /// Returns `true` if segments with names (files in `/dev/shm`) can have huge pages.
     pub fn has_named_huge_pages(&self) -> bool {
         match self.shmem_enabled.as_deref() {
             None | Some("deny") => false,
@@ -52,7 +52,7 @@ impl MemoryFacts {
         }
     }
 
-    /// Returns `true` if segments without names can have huge pages.
+    /// Returns `true` if segments without names (memfd) can have huge pages.
     pub fn has_nameless_huge_pages(&self) -> bool {
         self.shmem_enabled.as_ref().is_some_and(|mode| mode != "never" && mode != "deny")
     }

@@ -13,9 +13,9 @@ use std::path::Path;
 /// Size and free space of a file system, in bytes; zeros if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FsSpace {
-    /// Size of the file system.
+    /// Size of the file system, in bytes.
     pub total_bytes: u64,
-    /// Space that this user can still allocate.
+    /// Free space that this user can still allocate, in bytes.
     pub free_bytes: u64,
 }
 

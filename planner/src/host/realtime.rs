@@ -10,21 +10,22 @@ const SYS_NICE: u32 = 23;
 /// The kernel's settings for `SCHED_FIFO` threads; `None` for those that it does not show.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RealTime {
-    /// Time that such threads may run in each period, in microseconds; negative if unlimited.
+    /// Time that `SCHED_FIFO` threads may run in each period, in microseconds; negative if
+    /// unlimited.
     pub runtime_us: Option<i64>,
-    /// Length of a period, in microseconds.
+    /// Length of a scheduling period, in microseconds.
     pub period_us: Option<i64>,
     /// Budget of this process's cgroup in each period (cgroup v1 with `CONFIG_RT_GROUP_SCHED`), in
     /// microseconds.
     pub group_us: Option<i64>,
-    /// The highest priority that `RLIMIT_RTPRIO` allows; 0: none.
+    /// The highest real-time priority that `RLIMIT_RTPRIO` allows; 0: none.
     pub limit: u64,
-    /// Whether this process has `CAP_SYS_NICE`, which allows any.
+    /// Whether this process has `CAP_SYS_NICE`, which allows any real-time priority.
     pub is_capable: bool,
 }
 
 impl RealTime {
-    /// Reads the settings of this machine and process.
+    /// Reads the real-time settings of this machine and the permissions of this process.
     pub fn read() -> Self {
         Self::read_at(Path::new("/"))
     }
@@ -48,22 +49,25 @@ impl RealTime {
     }
 
     /// Returns the CPU time that the kernel withholds from real-time threads in each period, and
-    /// the period. In microseconds; `None` if nothing or unknown.
-    pub fn taken_us(&self) -> Option<(u64, u64)> {
+    /// the length of the period, both in microseconds. Returns `None` if nothing is withheld or it
+    /// is unknown.
+    pub fn withheld_us(&self) -> Option<(u64, u64)> {
         let (runtime, period) = (u64::try_from(self.runtime_us?).ok()?, u64::try_from(self.period_us?).ok()?);
         let taken = period.checked_sub(runtime).filter(|taken| *taken > 0)?;
         Some((taken, period))
     }
 
-    /// Formats the result of [`Self::taken_us`], for example `for up to 50 ms each second`.
-    pub fn taken(&self) -> Option<String> {
+    /// Describes the CPU time that the kernel withholds from real-time threads, for example `for up
+    /// to 50 ms each second`.
+    pub fn describe_withheld(&self) -> Option<String> {
         let ms = |us: u64| format!("{} ms", us.div_ceil(1_000));
-        let (taken, period) = self.taken_us()?;
+        let (taken, period) = self.withheld_us()?;
         let each = if period == 1_000_000 { "second".into() } else { ms(period) };
         Some(format!("for up to {} each {each}", ms(taken)))
     }
 
-    /// Returns why a thread may not have a `SCHED_FIFO` priority, and the remedy; `None` if it may.
+    /// Returns the reason why a thread may not have the `SCHED_FIFO` priority `fifo`, and the
+    /// remedy; `None` if it may.
     pub fn obstacle(&self, fifo: u8) -> Option<(String, &'static str)> {
         if self.group_us == Some(0) {
             return Some((
@@ -109,7 +113,7 @@ mod tests {
             is_capable: true,
         };
         assert_eq!(found, expected);
-        assert_eq!(found.taken().unwrap(), "for up to 50 ms each second");
+        assert_eq!(found.describe_withheld().unwrap(), "for up to 50 ms each second");
         assert!(found.obstacle(1).unwrap().0.contains("no real-time budget"));
         let free = RealTime { group_us: None, ..found };
         assert_eq!(free.obstacle(99), None);
@@ -121,7 +125,7 @@ mod tests {
     #[test]
     fn unthrottled_and_malformed_rt_limits_are_ignored() {
         let throttled_us =
-            |runtime_us, period_us| RealTime { runtime_us, period_us, ..RealTime::default() }.taken_us();
+            |runtime_us, period_us| RealTime { runtime_us, period_us, ..RealTime::default() }.withheld_us();
         assert_eq!(throttled_us(Some(-1), Some(1_000_000)), None);
         assert_eq!(throttled_us(Some(1_000_000), Some(1_000_000)), None);
         assert_eq!(throttled_us(None, Some(1_000_000)), None);

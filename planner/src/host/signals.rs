@@ -14,7 +14,8 @@ type SignalFlag = std::sync::atomic::AtomicUsize;
 /// The last termination signal; 0 if none. Signals are per process, so there is one.
 static REQUESTED: LazyLock<Arc<SignalFlag>> = LazyLock::new(Arc::default);
 
-/// Returns the exit code after an interruption: 128 plus the signal, SIGINT if unknown.
+/// Returns the exit code of a command that a signal interrupted: 128 plus the signal, SIGINT if
+/// unknown.
 pub fn exit_code() -> ExitCode {
     // Relaxed: the byte in the stream, which announces it, is ordered by the kernel.
     let signal = match REQUESTED.load(Ordering::Relaxed) {
@@ -24,7 +25,7 @@ pub fn exit_code() -> ExitCode {
     ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
 }
 
-/// Returns `true` if a termination signal came since [`Signals::catch`].
+/// Returns `true` if a termination signal has arrived since [`Signals::catch`].
 pub fn is_end_requested() -> bool {
     // Relaxed: only itself is read.
     REQUESTED.load(Ordering::Relaxed) != 0
@@ -37,20 +38,21 @@ pub fn is_end_requested() -> bool {
 pub struct Interrupted;
 
 impl Interrupted {
-    /// Returns an error if a termination signal came: what has not begun does not begin.
+    /// Returns an error if a termination signal has arrived, so that no further work begins.
     pub fn check() -> Result<(), Self> {
         if is_end_requested() { Err(Self) } else { Ok(()) }
     }
 }
 
-/// Counts termination signals: the first one drains the run, the second one ends it immediately.
+/// The counter of termination signals: the first signal drains the run, the second one ends it
+/// immediately.
 pub struct Signals {
     stream: UnixStream,
 }
 
 impl Signals {
-    /// Catches SIGINT, SIGTERM and SIGHUP from now on. A SIGHUP that was ignored before stays
-    /// ignored: that is how `nohup` keeps a run without its terminal.
+    /// Starts to catch SIGINT, SIGTERM and SIGHUP, and returns their counter. A SIGHUP that was
+    /// ignored before stays ignored: that is how `nohup` keeps a run without its terminal.
     pub fn catch() -> io::Result<Self> {
         let (stream, write) = UnixStream::pair()?;
         stream.set_nonblocking(true)?;
@@ -71,7 +73,8 @@ impl Signals {
     }
 }
 
-/// Turns a write beyond the file-size limit (`ulimit -f`) from a fatal signal into an error.
+/// Makes a write beyond the file-size limit (`ulimit -f`) fail with an error instead of a fatal
+/// signal.
 pub fn survive_file_limit() -> io::Result<()> {
     signal_hook::flag::register_usize(SIGXFSZ, Arc::default(), 1).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Reads what a switch to another address space does on this machine.
+//! Reads from `/proc` and `/sys` what a switch to another address space does on this machine.
 
 use super::files::{field, text};
 use record::machine::Switching;

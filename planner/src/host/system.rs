@@ -11,7 +11,7 @@ pub struct System {
     pub huge_pages: Option<String>,
     /// Size of all swap areas together, in bytes; 0 for none.
     pub swap_bytes: u64,
-    /// CPU quota of the cgroup in CPUs, for example 2.5.
+    /// CPU quota of the cgroup in CPUs, for example 2.5; `None` if unknown or unlimited.
     pub cpu_quota: Option<f64>,
     /// Load average over the last minute.
     pub load: Option<f64>,
@@ -23,23 +23,25 @@ pub struct System {
     pub real_time: RealTime,
     /// The mount where a cgroup can have exclusive cores; `None` if nowhere.
     pub partitions: Option<PathBuf>,
-    /// The reason why strategies cannot be contained, and the remedy; `None` if they can. No file
-    /// shows it: the caller has to try.
+    /// The reason why strategies cannot run in containers, and the remedy; `None` if they can. No
+    /// file shows it: the caller has to try.
     pub no_container: Option<String>,
-    /// The limits that a container would not enforce here; the caller has to try them, too.
+    /// The limits that a container would not enforce on this machine; the caller has to try them as
+    /// well.
     pub unlimited: Option<String>,
-    /// The tracers that tracefs lists; `None`: tracefs is not mounted, or may not be read.
+    /// The tracers that the kernel's tracefs lists; `None`: tracefs is not mounted, or may not be
+    /// read.
     pub tracers: Option<Vec<String>>,
 }
 
 /// The resource limits of this process at its start; `None` for no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Open files, the hard limit: the launcher raises the soft one itself.
+    /// Maximum number of open files, the hard limit: the launcher raises the soft one itself.
     pub files: Option<u64>,
-    /// Processes and threads of this user, the soft limit.
+    /// Maximum number of processes and threads of this user, the soft limit.
     pub processes: Option<u64>,
-    /// Locked memory in bytes, the soft limit.
+    /// Maximum locked memory in bytes, the soft limit.
     pub locked_bytes: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Values of the board benchmark: each word identifies the write that it belongs to.
+//! Values of the board benchmark: each word identifies the write by which it was stored.
 
 const WRITE: u64 = 0x9E37_79B9_7F4A_7C15;
 const PLACE: u64 = 0xD1B5_4A32_D192_ED03;
@@ -26,7 +26,7 @@ pub fn is_whole(value: &[u64], number: u64) -> bool {
     differs == 0
 }
 
-/// Returns the number of the write that gave a cell its version. Writes are counted over all cells
+/// Returns the number of the write that gave a cell this version. Writes are counted over all cells
 /// and go to the cells in turn.
 #[inline(always)]
 pub const fn number(version: u64, cell: usize, cells: usize) -> u64 {

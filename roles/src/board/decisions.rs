@@ -1,4 +1,5 @@
-//! Decision ticks on a board: the writer publishes them, and each reader reads for each.
+//! Decision ticks of the board benchmark: the writer publishes ticks, and each reader reads values
+//! for each tick.
 
 use super::BoardRead;
 use protocol::benchmark::decisions::BoardDecision;
@@ -19,13 +20,14 @@ pub(super) struct TickWriter {
 }
 
 impl TickWriter {
-    /// Creates the writer's end; `None` for a board without decision ticks.
+    /// Creates the writer of decision ticks; `None` for a board without decision ticks.
     pub fn new(work: &BoardWork, time: Timebase) -> Option<Self> {
         let every_ticks = time.ticks(work.decide_every_ns?).max(1);
         Some(Self { cell: work.cells, every_ticks, next: time.start_ticks, value: vec![0; work.words] })
     }
 
-    /// Publishes a tick at the time `now`, if one is due. Called after a write.
+    /// Publishes a decision tick if one is due at the tick `now` of the clock. Called after a
+    /// write.
     pub fn publish_if_due(&mut self, board: &mut Writer, now: u64) {
         if now >= self.next {
             self.value[0] = board.version(DECIDED_CELL);
@@ -44,14 +46,14 @@ pub(super) struct TickReader<'a> {
 }
 
 impl<'a> TickReader<'a> {
-    /// Creates a reader's end, which stores its decisions in its results; `None` for a board
-    /// without decision ticks.
+    /// Creates a reader of decision ticks, which stores its decisions in `results`; `None` for a
+    /// board without decision ticks.
     pub fn new(work: &BoardWork, results: &'a AtomicWords) -> Option<Self> {
         work.decide_every_ns?;
         Some(Self { cell: work.cells, seen: 0, value: vec![0; work.words], results })
     }
 
-    /// Reads for the newest tick, if that is new: the newest value, and the version that the tick
+    /// Reads two values for a new decision tick: the newest value, and the version that the tick
     /// names.
     pub fn decide(&mut self, clock: &impl Clock, board: &impl BoardRead) {
         if board.version(self.cell) == self.seen {

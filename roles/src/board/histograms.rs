@@ -7,7 +7,7 @@ use shm::memory::AtomicWords;
 use std::array::from_fn;
 use system::clock::Timebase;
 
-/// The writing end of the histograms of a board's writer or reader.
+/// A writer of the histograms of one end of the board benchmark, in shared memory.
 pub struct BoardHistograms {
     whole: [SharedHistogram; BOARD_HISTOGRAMS],
     slices: [Vec<SharedHistogram>; BOARD_SLICED],
@@ -34,14 +34,14 @@ impl BoardHistograms {
         }
     }
 
-    /// Counts a measured duration, in ticks, in its histogram.
+    /// Adds a duration in ticks to the histogram of its measure.
     #[inline(always)]
     pub fn measure(&self, measure: BoardMeasure, ticks: u64) {
         self.whole[measure as usize].add(ticks);
     }
 
-    /// Counts a measured duration, in ticks, also in the part of the time in which it began. The
-    /// last part includes what began later.
+    /// Adds a duration in ticks to the histogram of its measure, and to that of the part of the run
+    /// in which it began. The last part includes what began later.
     #[inline(always)]
     pub fn measure_at(&self, measure: BoardMeasure, began: u64, ticks: u64) {
         self.measure(measure, ticks);

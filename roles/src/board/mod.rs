@@ -22,11 +22,12 @@ const SLEEP: Duration = Duration::from_millis(10);
 
 /// The reading end of the measured board: the real one, or a broken one that the check must detect.
 pub trait BoardRead {
-    /// Returns the version of a cell's newest value.
+    /// Returns the number of the newest version of a cell.
     fn version(&self, cell: usize) -> u64;
-    /// Copies a cell's newest value.
+    /// Copies a cell's newest value into `into`.
     fn read(&self, cell: usize, into: &mut [u64]) -> Result<Option<Stamp>, ReadError>;
-    /// Copies the value of one version of a cell; `None` before it is written.
+    /// Copies the value of one version of a cell into `into`; `None` before that version is
+    /// written.
     fn read_version(&self, cell: usize, version: u64, into: &mut [u64]) -> Result<Option<Stamp>, ReadError>;
     /// Sleeps until the version of a cell changes, at most `timeout`.
     fn sleep(&self, cell: usize, version: u64, timeout: Duration);
@@ -49,7 +50,7 @@ impl BoardRead for board::Reader {
     }
 }
 
-/// The end that a role of the board benchmark has: it writes the board or reads it.
+/// The writing or the reading end of a board, for one role of the board benchmark.
 pub enum BoardEnd {
     /// The writer of a board.
     Writer(board::Writer),
@@ -63,11 +64,11 @@ pub struct BoardAgent<'a> {
     pub work: &'a BoardWork,
     pub time: Timebase,
     pub control: &'a Control,
-    /// Due times of writes, in nanoseconds from the start; `None`: no schedule.
+    /// Due times of the writes, in nanoseconds from the start; `None`: no schedule.
     pub due: Option<ReadOnlyWords>,
     pub counters: AgentSlot<'a>,
     pub histograms: BoardHistograms,
-    /// The results of this end; decisions follow the histograms.
+    /// The results of this end in shared memory: histograms, then decisions.
     pub results: AtomicWords,
 }
 

@@ -61,13 +61,13 @@ pub struct FaultContext {
     taking: Option<ResourceGrab>,
     /// The heap of a core dump to come.
     core_dump: Option<CoreDump>,
-    /// All memory of the run that this process can write.
+    /// All shared memory of the run that this process can write.
     pub writable: Vec<AtomicWords>,
-    /// All memory of the run that this process can only read.
+    /// All shared memory of the run that this process can only read.
     pub read_only: Vec<ReadOnlyWords>,
     /// The strategy is a thread of the engine's process, which an exit would end.
     is_engine_thread: bool,
-    /// Memory of others, mapped in this process, that a wild write overwrites.
+    /// Memory of other roles, mapped in this process, that a wild write overwrites.
     pub foreign: Vec<AtomicWords>,
     /// The block of another strategy's heap in this process that a wild write overwrites.
     pub(super) foreign_heap: Option<HeapBlock>,
@@ -75,13 +75,14 @@ pub struct FaultContext {
     pub(super) own_heap: Option<HeapBlock>,
     /// The leak in progress.
     pub(super) leak: Option<Leak>,
-    /// Floods the submit hand-off.
+    /// Whether the strategy floods the submit hand-off, by an injected fault.
     pub should_flood: bool,
-    /// Drops its orders.
+    /// Whether the strategy drops its orders, by an injected fault.
     pub should_lose: bool,
-    /// Abandons the next push with its slot claimed and its message not visible.
+    /// Whether the next push is abandoned with its slot claimed and its message not visible, by an
+    /// injected fault.
     pub should_hold_claim: bool,
-    /// The status block of its thread.
+    /// The status block of the strategy's thread.
     pub status: Option<StatusWriter>,
 }
 
@@ -109,13 +110,14 @@ impl FaultContext {
         }
     }
 
-    /// Makes it end as a thread of the engine's process ends: by a panic.
+    /// Makes the fault end only the strategy's thread, by a panic, as for a thread of the engine's
+    /// process.
     #[must_use]
     pub fn as_engine_thread(self, is_engine_thread: bool) -> Self {
         Self { is_engine_thread, ..self }
     }
 
-    /// Panics if another strategy has overwritten the block of its heap.
+    /// Panics if another strategy has overwritten the block on this strategy's heap.
     pub fn check_heap(&self) {
         assert!(self.own_heap.is_none_or(HeapBlock::is_intact), "another strategy has overwritten its heap");
     }
@@ -143,8 +145,8 @@ impl FaultContext {
         }
     }
 
-    /// Takes more of a shared resource, if the injected fault exhausts one. Exits once it has all
-    /// or is refused.
+    /// Takes another part of a shared resource, if the injected fault exhausts one. Exits once it
+    /// has all or is refused.
     pub fn take_resources(&mut self) {
         if let Some(has_all) = self.taking.as_mut().and_then(ResourceGrab::step) {
             fault::exit(if has_all { FaultKind::EXIT_GOT } else { FaultKind::EXIT_REFUSED })

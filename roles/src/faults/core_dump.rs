@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use system::fault;
 
-/// The directory in a run's folder into which the kernel writes cores. The launcher removes it.
+/// The directory in a run's folder into which the kernel writes core dumps. The launcher removes
+/// it.
 pub const CORES_FOLDER: &str = "cores";
 /// The heap, unless the limit of the process allows less: then a half, a quarter, and so on.
 const HEAP_BYTES: usize = 256 << 20;
@@ -12,7 +13,7 @@ const STEP_BYTES: usize = 4 << 20;
 /// A core is cut here. With the heap, it has the rest of the process's memory.
 const MAX_CORE_BYTES: u64 = 1 << 30;
 
-/// A heap that grows in each duty cycle, until its process dumps core.
+/// A heap that grows in each duty cycle until its process dumps core, as an injected fault.
 #[derive(Debug)]
 pub struct CoreDump {
     heap: Vec<u8>,
@@ -21,7 +22,7 @@ pub struct CoreDump {
 }
 
 impl CoreDump {
-    /// Reserves the heap of a strategy whose run has that folder.
+    /// Reserves the heap for a core dump into the given run folder.
     pub fn new(run_folder: &Path) -> Self {
         let mut heap = Vec::new();
         let sizes = (0..8).map(|halving| HEAP_BYTES >> halving);
@@ -29,14 +30,14 @@ impl CoreDump {
         Self { heap, size, folder: run_folder.join(CORES_FOLDER) }
     }
 
-    /// Fills more of the heap. Returns `true` once it is full.
+    /// Fills another part of the heap. Returns `true` once it is full.
     pub fn fill(&mut self) -> bool {
         let filled = self.size.min(self.heap.len() + STEP_BYTES);
         self.heap.resize(filled, 1);
         filled == self.size
     }
 
-    /// Aborts the process, and has the kernel dump its memory.
+    /// Aborts the process, so that the kernel dumps its memory into a core file.
     pub fn dump(&self) -> ! {
         std::hint::black_box(&self.heap);
         fault::dump_core(&self.folder, MAX_CORE_BYTES)

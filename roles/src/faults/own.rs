@@ -51,7 +51,7 @@ pub struct OwnFaults {
     venues: u16,
     /// The strategy is a thread of the engine, so its process's memory is not limited yet.
     is_thread: bool,
-    /// Timed faults, in nanoseconds after the start, latest first.
+    /// Faults by time in nanoseconds after the start, latest first.
     pub timed: Vec<(u64, FaultKind)>,
     /// Disturbances: from when to when and how often, in nanoseconds after the start.
     disturbances: Vec<Disturbance>,
@@ -204,8 +204,8 @@ struct FaultyState {
 pub struct FaultyProducer(Arc<Mutex<FaultyState>>);
 
 impl FaultyProducer {
-    /// Allocates the block of its heap that another strategy's fault hits, if it is the target of
-    /// one. Called where the strategy's own memory is allocated.
+    /// Allocates the block on the strategy's heap that another strategy's fault hits, if this
+    /// strategy is the target of one. Called where the strategy's own memory is allocated.
     pub fn expose_heap(&self, attached: &mut Attached<'_>) {
         let mut shared = self.shared();
         if shared.faults.is_target {
@@ -214,7 +214,7 @@ impl FaultyProducer {
         }
     }
 
-    /// Gives the injected faults the memory of the process, and its thread's status block.
+    /// Gives the injected faults access to the process's memory and to its thread's status block.
     pub fn arm(&self, attached: &Attached<'_>, status: StatusWriter) {
         let mut shared = self.shared();
         let foreign = shared.faults.foreign.iter().filter_map(|name| attached.mapped(name)).collect();

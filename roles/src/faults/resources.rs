@@ -38,13 +38,13 @@ const GROWTH: u64 = 1 << 20;
 /// The properties of a strategy's process on which resource faults depend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
-    /// The run's directory.
+    /// The run's folder.
     pub folder: PathBuf,
-    /// PID of the launcher.
+    /// Process id of the launcher.
     pub launcher: u32,
     /// Paths of the strategy's own segments, if they have names.
     pub writable_segments: Vec<PathBuf>,
-    /// Paths of the segments of others that it reads, if they have names.
+    /// Paths of other roles' segments that the strategy reads, if they have names.
     pub others_segments: Vec<PathBuf>,
     /// The core of the engine's first thread, if that is pinned.
     pub engine_core: Option<u32>,
@@ -62,19 +62,19 @@ pub struct ResourceGrab {
 }
 
 impl ResourceGrab {
-    /// Creates the resource fault, which has taken nothing yet.
+    /// Creates the resource fault of a kind, which has taken nothing yet.
     pub const fn new(kind: FaultKind, surroundings: Surroundings, memory: Vec<AtomicWords>) -> Self {
         Self { kind, surroundings, steps: 0, crowd: None, files: Vec::new(), memory, read_only: Vec::new() }
     }
 
-    /// Adds the memory that the strategy can only read.
+    /// Adds the shared memory that the strategy can only read.
     #[must_use]
     pub fn with_read_only(self, read_only: Vec<ReadOnlyWords>) -> Self {
         Self { read_only, ..self }
     }
 
-    /// Takes more of the shared resource. Returns `Some(true)` once it has all, `Some(false)` once
-    /// it is refused.
+    /// Takes another part of the shared resource. Returns `Some(true)` once it has all,
+    /// `Some(false)` once it is refused.
     pub fn step(&mut self) -> Option<bool> {
         let (each, all) = match self.kind {
             FaultKind::Forkbomb => (16, PROCESSES),

@@ -1,5 +1,5 @@
-//! Disturbances: what a strategy may do to its neighbors without a mistake, step by step between
-//! its duty cycles.
+//! Disturbances: actions without a mistake by which a strategy can slow its neighbors, a step in
+//! each of its duty cycles.
 //!
 //! Each step is bounded in time and memory and leaves nothing behind. A strategy that is refused
 //! one exits with [`FaultKind::EXIT_REFUSED`]; the sandbox ends it at the system call.
@@ -172,10 +172,10 @@ impl Drop for Storm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Disturbance {
     pub kind: FaultKind,
-    /// Begin and end, in nanoseconds after the start.
+    /// Begin and end of the disturbance, in nanoseconds after the start.
     pub from_ns: u64,
     pub until_ns: u64,
-    /// The time from the begin of a step to that of the next.
+    /// Time from the begin of one step of the disturbance to the begin of the next, in nanoseconds.
     pub every_ns: u64,
 }
 

@@ -26,14 +26,15 @@ pub fn event(producer: u64, number: u64, stamp: u64) -> (Message, u64) {
     (message, check)
 }
 
-/// Checks that a consumer takes each event once, whole and in its producer's order.
+/// A check that a consumer takes each event once, whole and in its producer's order.
 pub struct Ledger<'a> {
     results: &'a AtomicWords,
     /// Expected next number of each producer.
     due: Vec<u64>,
     /// Events taken so far.
     taken: u64,
-    /// Events taken in order or skipped: all events, when nothing more is expected.
+    /// Number of events taken in order or skipped; equal to the number of all events when nothing
+    /// more is expected.
     pub reached: u64,
     half: u64,
     sum: u64,
@@ -49,10 +50,10 @@ impl<'a> Ledger<'a> {
         Self { results, due, taken: 0, reached: 0, half, sum: 0, damaged: 0, disordered: 0, missing: 0 }
     }
 
-    /// Checks an event taken at tick `now`; `from` is the producer that the queue reports. Returns
-    /// the number of events taken so far.
+    /// Checks an event taken at the tick `now`; `from` is the producer that the queue reports.
+    /// Returns the number of events taken so far.
     #[inline(always)]
-    pub fn take(&mut self, from: Option<usize>, message: &Message, now: u64) -> u64 {
+    pub fn check_event(&mut self, from: Option<usize>, message: &Message, now: u64) -> u64 {
         let [producer, number, stamp, check, .., last] = *message;
         let is_whole = check_of(producer, number, stamp) == check && check == last;
         let is_from = from.is_none_or(|from| from as u64 == producer);

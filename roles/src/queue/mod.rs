@@ -22,7 +22,7 @@ pub struct QueueEnd<'a> {
     pub control: &'a Control,
     pub counters: AgentSlot<'a>,
     pub clock: ClockSource,
-    /// The wait strategy.
+    /// The wait strategy of this end, with its counters.
     pub waiting: WaitStrategy,
     pub pace: Pace,
     /// Doorbells to ring after an event: empty unless the other side parks.
@@ -82,7 +82,7 @@ pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>, results: &Atomi
     let mut is_last_poll = false;
     loop {
         if let Some((from, message)) = queue.try_pop() {
-            end.counters.set(ConsumerCounter::Taken, ledger.take(from, &message, end.clock.now()));
+            end.counters.set(ConsumerCounter::Taken, ledger.check_event(from, &message, end.clock.now()));
             end.waiting.on_progress();
             for bell in &end.bells {
                 bell.ring();
@@ -104,16 +104,16 @@ pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>, results: &Atomi
     }
     // Doubled events come after the last one that is due.
     while let Some((from, message)) = queue.try_pop() {
-        end.counters.set(ConsumerCounter::Taken, ledger.take(from, &message, end.clock.now()));
+        end.counters.set(ConsumerCounter::Taken, ledger.check_event(from, &message, end.clock.now()));
     }
     ledger.close(&end.counters);
     end.counters.set(ConsumerCounter::Waits, end.waiting.polls);
     end.counters.set(ConsumerCounter::Wakes, end.waiting.wakes);
 }
 
-/// A producer's loop with its attached queues: one dynamic call per thread.
+/// A producer's loop with its attached queues, started by one dynamic call per thread.
 pub type AttachedProducer = Box<dyn FnOnce(QueueEnd<'_>) + Send>;
-/// A consumer's loop with its attached queue, which gets the words for its results.
+/// A consumer's loop with its attached queue, which receives the shared memory for its results.
 pub type AttachedConsumer = Box<dyn FnOnce(QueueEnd<'_>, &AtomicWords) + Send>;
 
 type AttachProducer =
@@ -123,9 +123,9 @@ type AttachConsumer =
 
 /// The measured loops of producer and consumer, compiled for the ends of one technique.
 pub struct TechniqueLoops {
-    /// Attaches a producer, by index, to all queues.
+    /// Attaches a producer, by its index, to all queues.
     pub producer: Box<AttachProducer>,
-    /// Attaches the consumer of a queue.
+    /// Attaches the consumer of a queue, by the queue's index.
     pub consumer: Box<AttachConsumer>,
 }
 

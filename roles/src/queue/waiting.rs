@@ -1,4 +1,5 @@
-//! Wait strategies of a queue end, and its cost per event: chosen once per run, off the hot path.
+//! Wait strategies of a queue's end, and the simulated cost per event: chosen once per run, off the
+//! hot path.
 
 use protocol::plan::{EndWaiting, EventCost};
 use shm::idle::{Idle, IdleStrategy, Park};
@@ -30,8 +31,8 @@ enum WaitingKind {
 const MAX_SLEEP_NS: u64 = 10_000_000;
 
 impl WaitStrategy {
-    /// Creates the wait strategy of a plan. `idle` is that of the thread; one that parks has the
-    /// doorbell.
+    /// Creates the wait strategy that the plan requests for an end of a queue. `idle` is that of
+    /// the thread; one that parks has the doorbell.
     pub fn new(waiting: EndWaiting, idle: IdleStrategy) -> Self {
         let kind = match (waiting, idle) {
             (_, IdleStrategy::Park(park)) => WaitingKind::Park { park, armed: false },
@@ -42,7 +43,7 @@ impl WaitStrategy {
         Self { kind, polls: 0, wakes: 0 }
     }
 
-    /// Waits once, as the strategy does.
+    /// Waits once: spins, yields, sleeps or parks.
     #[inline(never)]
     pub fn wait(&mut self) {
         self.polls += 1;
@@ -74,7 +75,7 @@ impl WaitStrategy {
     }
 }
 
-/// The cost of each event at an end of a queue, with random variation.
+/// The simulated cost of each event at an end of a queue, with random variation.
 pub struct Pace {
     cost: Option<EventCost>,
     jitter: f64,
@@ -83,7 +84,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Creates the cost of events; `jitter` is the relative half-width of its variation.
+    /// Creates the simulated cost of events; `jitter` is the relative half-width of its variation.
     pub const fn new(cost: Option<EventCost>, jitter: f64, ns_per_tick: f64, seed: u64) -> Self {
         Self { cost, jitter, ns_per_tick, random: SplitMix64(seed) }
     }

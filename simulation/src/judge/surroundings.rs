@@ -1,5 +1,5 @@
-//! What must hold after an event in the surroundings of a run: failed starts are deaths, a thread
-//! that stands still for a time is left alone, and lost memory is nobody's fault.
+//! Invariants after an event outside of the run's roles: failed starts are deaths, a thread that
+//! stands still for a time survives, and no role is blamed for lost memory.
 
 use super::Judge;
 use crate::kernel::{LAUNCHER_ERROR, START_ERROR};

@@ -1,5 +1,5 @@
-//! Processes that take turns to end, as real ones do: their threads leave their memory one after
-//! the other, and the kernel dismantles the process later. Until then it has not exited.
+//! Simulated deaths that take several turns, as real ones do: threads release their memory one
+//! after the other, and the kernel dismantles the process later. Until then it has not exited.
 //!
 //! A process has one thread more than the plan: its first one, which holds no lock.
 
@@ -63,7 +63,8 @@ impl SimulatedProcesses<'_> {
         true
     }
 
-    /// Returns the names of processes that have got a deadly signal, which nobody has seen yet.
+    /// Returns the names of processes that have received a deadly signal which the launcher has not
+    /// observed yet.
     pub fn unseen_deaths(&self) -> Vec<String> {
         let is_unseen = |it: &&SimulatedProcess| it.dying.is_some() && it.exit.is_none() && !it.is_fenced;
         self.processes.iter().filter(is_unseen).map(|it| it.name.clone()).collect()
@@ -101,13 +102,13 @@ impl SimulatedProcesses<'_> {
         ExitingObservation { count: planned + 1, exiting: left + first }
     }
 
-    /// Kills a process for the launcher.
+    /// Kills a process on behalf of the launcher.
     pub fn fence(&mut self, process: usize) {
         self.processes[process].is_fenced = true;
         self.kill(process);
     }
 
-    /// Treats a process as exited that has not been dismantled.
+    /// Treats a process as exited before it is dismantled.
     ///
     /// # Errors
     /// A thread of it may still run.

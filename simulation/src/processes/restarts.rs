@@ -1,4 +1,5 @@
-//! Kills of an outsider, and restarted processes, which recover some turns after their start.
+//! External kills of simulated processes, and restarted processes, which recover some turns after
+//! their start.
 
 use super::{SimulatedProcesses, SimulatedThread, message};
 use crate::START_TICKS;
@@ -12,13 +13,13 @@ use system::clock::Clock as _;
 pub(super) const MAX_START_TURNS: u64 = 12;
 
 impl SimulatedProcesses<'_> {
-    /// Returns the tick of an outsider's next kill, or of the event in the surroundings.
+    /// Returns the tick of the next external kill or other external event.
     pub fn next_kill(&self) -> u64 {
         let kill = self.bursts.first().map_or(u64::MAX, |(ns, _)| START_TICKS + ns);
         kill.min(self.next_event())
     }
 
-    /// Kills the processes whose turn it is, as an outsider: at once, or within their next turns.
+    /// Kills the processes whose external kills are due: at once, or within their next turns.
     pub fn kill_due(&mut self, now: u64) {
         while let Some(((ns, role), rest)) = self.bursts.split_first()
             && START_TICKS + ns <= now
@@ -28,7 +29,7 @@ impl SimulatedProcesses<'_> {
         }
     }
 
-    /// Kills the process of a role that runs, as an outsider: at once, or within its next turns.
+    /// Kills the running process of a role from outside the run: at once, or within its next turns.
     pub fn kill_role(&mut self, role: Role) {
         let plan = &self.scenario.plan;
         let (Some(process), Some(thread)) = (plan.process_of(role), plan.thread_of(role)) else { return };

@@ -1,6 +1,5 @@
-//! A thread of a simulated run that gets no turns for a time, a process that loses memory, and a
-//! disk that stalls: what the event in the run's surroundings does to processes, and what the
-//! kernel reports of them then.
+//! Standstills: a thread of a simulated run that gets no turns for a time, a process that loses
+//! memory, and a disk that stalls, with what the kernel then reports.
 
 use super::{SimulatedProcesses, SimulatedThread, ThreadMode};
 use crate::START_TICKS;
@@ -22,13 +21,13 @@ pub(crate) struct Standstill {
     /// Process id of the incarnation that stands still.
     pid: u32,
     cause: StandstillCause,
-    /// When it began, in ticks.
+    /// Tick at which the standstill began.
     pub since: u64,
     /// When it ends, in ticks; `u64::MAX`: never.
     until: u64,
     /// When its process was first found to be killed, in ticks.
     killed: Option<u64>,
-    /// Epoch of the strategy that stands still; 0 of another role.
+    /// Epoch of the strategy that stands still; 0 for another role.
     pub epoch: u16,
 }
 
@@ -44,7 +43,7 @@ pub(super) struct ProcessEvents {
 }
 
 impl ProcessEvents {
-    /// Creates the state of an event that is still to come.
+    /// Creates the state of an external event that has not begun yet.
     pub fn new(pending: Option<SurroundingEvent>) -> Self {
         Self { pending, ..Self::default() }
     }
@@ -57,7 +56,7 @@ impl SimulatedProcesses<'_> {
         at_ns.map_or(u64::MAX, |ns| START_TICKS + ns)
     }
 
-    /// Lets the event in the surroundings begin or end if that is due.
+    /// Begins or ends the external event of the run if that is due at the tick `now`.
     pub fn play_event(&mut self, now: u64) {
         if self.next_event() <= now {
             match self.events.pending.take() {
@@ -121,7 +120,7 @@ impl SimulatedProcesses<'_> {
         self.events.has_lost_memory
     }
 
-    /// Returns the standstill that has taken place, if any.
+    /// Returns the standstill of a thread that has taken place, if any.
     pub fn standstill(&self) -> Option<Standstill> {
         self.events.standstill
     }
@@ -213,14 +212,14 @@ impl SimulatedProcesses<'_> {
         }
     }
 
-    /// Returns the debugger that has stopped a process.
+    /// Returns the debugger that has stopped a simulated process; `None` if none has.
     pub fn debugger_of(&self, process: usize) -> Option<Debugger> {
         let still = self.present_standstill(process)?;
         let debugger = Debugger { pid: Some(DEBUGGER_PID), name: "gdb".into() };
         (still.cause == StandstillCause::Debugger).then_some(debugger)
     }
 
-    /// Returns `true` if a journal thread of a process waits for the disk.
+    /// Returns `true` if a journal thread of a simulated process waits for the disk.
     pub fn waits_for_disk(&self, process: usize) -> bool {
         let waits = |still: &Standstill| still.cause == StandstillCause::Disk;
         self.clock.peek() < self.events.disk_stalls_until
@@ -232,7 +231,7 @@ impl SimulatedProcesses<'_> {
         threads.iter().find_map(|thread| self.standstill_of(*thread as usize))
     }
 
-    /// Returns the process id of a process that runs.
+    /// Returns the process id of a running simulated process; `None` if it does not run.
     pub fn running_pid(&self, process: usize) -> Option<u32> {
         let simulated = &self.processes[process];
         simulated.exit.is_none().then_some(simulated.pid)

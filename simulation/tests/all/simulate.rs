@@ -8,7 +8,7 @@ use protocol::plan::Technique;
 use record::fitness::Fitness;
 use shm::ring::array_queue::ArrayQueue;
 use simulation::broken::{Defect, LogCorruption};
-use simulation::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
+use simulation::scenario::{Scenario, ScenarioKind, draw_technique, is_simulated};
 use simulation::{SimulationOptions, SimulationTotals, Trial, simulate, simulate_all, trial};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -110,7 +110,7 @@ fn same_seed_gives_same_run_on_every_machine() {
         let mut text = String::new();
         for seed in seeds {
             // An event in the surroundings is drawn apart: without it, a run is what it always was.
-            let scenario = options.scenario(seed, technique_of(seed, &techniques)).unwrap();
+            let scenario = options.scenario(seed, draw_technique(seed, &techniques)).unwrap();
             let trial = simulate(scenario.without_surroundings(), None).unwrap().judge();
             assert_eq!(trial.broken, Vec::<String>::new(), "seed {seed}");
             text.write_str(&line(&trial)).unwrap();
@@ -141,7 +141,7 @@ fn same_seed_gives_same_run_on_every_machine() {
 #[test]
 fn same_seed_gives_same_surroundings() {
     let totals = |seed| {
-        let trial = trial(seed, technique_of(seed, &techniques()), &SimulationOptions::default()).unwrap();
+        let trial = trial(seed, draw_technique(seed, &techniques()), &SimulationOptions::default()).unwrap();
         assert_eq!(trial.broken, Vec::<String>::new(), "seed {seed}");
         line(&trial)
     };

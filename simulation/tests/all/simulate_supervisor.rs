@@ -11,7 +11,7 @@ use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::plan::{FaultKind, Isolation, Role, Technique};
 use protocol::status::LivenessSample;
 use record::run::RunOutcome;
-use simulation::scenario::{Scenario, ScenarioKind, is_simulated, technique_of};
+use simulation::scenario::{Scenario, ScenarioKind, draw_technique, is_simulated};
 use simulation::{
     Action, ExitTime, NOT_STARTED, Observations, OperatorEnd, ProcessObservation, SimulationOptions,
     Supervisor, SupervisorStep, simulate, simulate_with,
@@ -384,7 +384,7 @@ const ALL: [BrokenSupervisor; 22] = {
 fn violations(supervisor: &BrokenSupervisor, seed: u64, techniques: &[Technique]) -> Vec<String> {
     let options =
         SimulationOptions { recovery_only: supervisor.recovery_only, ..SimulationOptions::default() };
-    let scenario = options.scenario(seed, technique_of(seed, techniques)).unwrap();
+    let scenario = options.scenario(seed, draw_technique(seed, techniques)).unwrap();
     let scenario = if supervisor.has_surroundings { scenario } else { scenario.without_surroundings() };
     if !(supervisor.can_show)(&scenario) {
         return Vec::new();

@@ -7,20 +7,21 @@
 use super::Schedule;
 use super::draws::{DrawStream, Draws};
 
-/// How the groups of a run take turns.
+/// How the strategy groups of a crossover run take turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turns {
-    /// Number of groups, at least 1. Strategy `i` is in group `i` modulo their number.
+    /// Number of strategy groups, at least 1. Strategy `i` is in group `i` modulo their number.
     pub groups: u16,
-    /// Length of an epoch in nanoseconds, above 0: one group's turn.
+    /// Length of one group's turn (an epoch) in nanoseconds, above 0.
     pub epoch_ns: u64,
-    /// Seed of the order of the turns.
+    /// Seed of the random order in which the groups take turns.
     pub seed: u64,
 }
 
 impl Schedule {
-    /// Gives the orders of each strategy to `groups` strategies in turn, so that the schedule has
-    /// as many times its strategies. Due times, requests and the number of orders stay.
+    /// Divides the orders of each strategy in time among `groups` strategies, and returns the
+    /// schedule with `groups` times as many strategies. Due times, requests and the number of
+    /// orders stay.
     ///
     /// A block is as many epochs as there are groups. In each block every group has one epoch, in
     /// an order drawn from the seed: whatever drifts or repeats in the machine meets all groups

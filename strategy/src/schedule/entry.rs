@@ -7,7 +7,7 @@ use protocol::wire::{Operation, OrderRequest, Side, WireError};
 /// hours).
 pub const MAX_DELAY_NS: u64 = (1 << 48) - 1;
 
-/// The flag in a cancel's target that it names a resting order of the recording, which has no
+/// The flag in a cancel's target which marks it as a resting order of the recording, which has no
 /// sequence. The order was resting before the schedule began: the target is then this bit and the
 /// recording's order id below it. No sequence has the bit.
 pub const RESTING: u64 = 1 << 63;
@@ -28,10 +28,10 @@ pub const RESTING: u64 = 1 << 63;
 pub struct Entry {
     /// Due time in nanoseconds from the start of the run; 0 in a closed loop.
     pub fire_ns: u64,
-    /// A limit order, a market order (price 0) or a cancel of instrument 0, with default terms and
-    /// no trigger. Its venue is below the schedule's number of venues and below 256, its delay at
-    /// most [`MAX_DELAY_NS`]. A cancel's target is a sequence of the same strategy and venue, or
-    /// [`RESTING`] and that order's recorded id.
+    /// The order to send: a limit order, a market order (price 0) or a cancel of instrument 0, with
+    /// default terms and no trigger. Its venue is below the schedule's number of venues and below
+    /// 256, its delay at most [`MAX_DELAY_NS`]. A cancel's target is a sequence of the same
+    /// strategy and venue, or [`RESTING`] and that order's recorded id.
     pub request: OrderRequest,
 }
 

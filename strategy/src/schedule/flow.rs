@@ -6,14 +6,15 @@ use protocol::index::StrategyIndex;
 use protocol::wire::{Operation, OrderRequest, Side};
 use std::io::{self, Write};
 
-/// An order of a schedule that a run has really sent.
+/// A scheduled order that a run has sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentOrder {
     /// Time at which the order was sent or due, in nanoseconds from the start of the run.
     pub time_ns: u64,
     /// The strategy that sent the order.
     pub strategy: StrategyIndex,
-    /// The order's position among the strategy's entries, over all repetitions of the schedule.
+    /// The order's index among the strategy's entries, counted over all repetitions of the
+    /// schedule.
     pub position: u64,
 }
 
@@ -43,8 +44,8 @@ impl<'a> FlowWriter<'a> {
         Ok(Self { schedule, first_position, first_time_ns: None, rows: 0 })
     }
 
-    /// Writes an order as a row; its time counts from that of the first one. An order that the
-    /// schedule does not have is left out.
+    /// Writes an order as a row; its time is relative to that of the first written order. An order
+    /// that the schedule does not have is left out.
     pub fn write(&mut self, order: &SentOrder, out: &mut impl Write) -> io::Result<()> {
         let SentOrder { time_ns, strategy, position } = *order;
         let words = self.schedule.words(strategy);

@@ -1,6 +1,6 @@
-//! The orders of a run: which is due when, from which strategy, to which venue, and how long the
-//! venue takes for it. [`sample`] draws them from a [`Spec`], [`replay`] reads a recorded flow,
-//! before the first process starts.
+//! The scheduled orders of a run: when each is due, which strategy sends it, to which venue, and
+//! how long the venue holds it. [`sample`] draws them from a [`Spec`], [`replay`] reads a recorded
+//! flow, before the first process starts.
 //!
 //! Every technique and isolation level plays the same schedule, so that a difference between two
 //! runs is not a difference between their inputs; [`Schedule::hash`] is the proof.
@@ -28,10 +28,10 @@ use protocol::topology::ReplayStep;
 use protocol::wire::OrderRequest;
 use shm::memory::header::{FNV_OFFSET, fnv1a};
 
-/// The words of one order in a schedule segment. See [`Entry`].
+/// One encoded order of a schedule segment, in words of 64 bits. See [`Entry`].
 pub type EntryWords = [u64; SCHEDULE_ENTRY_WORDS];
 
-/// The orders that all strategies send in a run, in the order in which they are due.
+/// The orders that all strategies send in a run, by due time.
 ///
 /// An order's position among those of its strategy is its sequence
 /// ([`protocol::wire::OrderId::sequence`]).
@@ -48,7 +48,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Creates the schedule of a run without orders.
+    /// Creates a schedule without orders.
     pub const fn empty() -> Self {
         Self {
             words: Vec::new(),
@@ -59,8 +59,8 @@ impl Schedule {
         }
     }
 
-    /// Creates a schedule of one strategy's orders that have nothing but their due times, which are
-    /// ascending and in nanoseconds from the start.
+    /// Creates a schedule of one strategy from due times alone, ascending, in nanoseconds from the
+    /// start.
     pub fn from_due_times(times: impl IntoIterator<Item = u64>) -> Self {
         let request = OrderRequest::to_venue(0);
         let words: Vec<_> = times.into_iter().map(|fire_ns| Entry { fire_ns, request }.to_words()).collect();
@@ -97,8 +97,8 @@ impl Schedule {
             .map(|words| Entry::from_words(*words).expect("a schedule is made of encoded entries"))
     }
 
-    /// Returns strategy and venue of each order of a recording, in recorded order; empty for a
-    /// drawn schedule.
+    /// Returns the strategy and the venue of each order of a recorded flow, in recorded order;
+    /// empty for a drawn schedule.
     pub fn replay_order(&self) -> impl Iterator<Item = ReplayStep> + '_ {
         let mut next = vec![0; self.words.len()];
         self.strategy_order.iter().filter_map(move |&strategy| {
@@ -132,7 +132,7 @@ impl Schedule {
         self.words.iter().flatten().map(entry::delay_of).max().unwrap_or(0)
     }
 
-    /// Returns the time over which the schedule's orders are due, in nanoseconds from the start.
+    /// Returns the length of the time in which the schedule's orders are due, in nanoseconds.
     ///
     /// The window of the [`Spec`] for uniform and Pareto arrivals; when the last order is due for
     /// Poisson arrivals (whose gaps add up to about the window, not exactly) and for a replay; 0

@@ -50,39 +50,40 @@ pub struct DelayRange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
-    /// Strategies, 1 to [`MAX_STRATEGIES`]; each order goes to one of them, at random.
+    /// Number of strategies, 1 to [`MAX_STRATEGIES`]; each order is assigned to one of them at
+    /// random.
     pub strategies: u16,
-    /// Venues, 1 to [`MAX_VENUES`]; each order goes to one of them, at random.
+    /// Number of venues, 1 to [`MAX_VENUES`]; each order is assigned to one of them at random.
     pub venues: u16,
-    /// Orders of all strategies together, 1 to [`MAX_ORDERS`].
+    /// Number of orders of all strategies together, 1 to [`MAX_ORDERS`].
     pub orders: u64,
-    /// The time over which the orders are due, in nanoseconds, 1 to [`MAX_WINDOW_NS`]; means
-    /// nothing for stress.
+    /// The length of the time in which the orders are due, in nanoseconds, 1 to [`MAX_WINDOW_NS`];
+    /// ignored for stress.
     pub window_ns: u64,
-    /// The arrival process of their due times.
+    /// The random process from which the orders' due times are drawn.
     pub arrivals: Arrivals,
-    /// The venue's delay for each order.
+    /// The range from which the venue's delay of each order is drawn.
     pub delay: DelayRange,
-    /// Seed of the random numbers.
+    /// Seed of the random numbers from which the schedule is drawn.
     pub seed: u64,
 }
 
 /// The error that no schedule can be drawn from the settings.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SpecError {
-    /// More strategies than a run holds, or none.
+    /// The number of strategies is 0 or above the maximum.
     #[error("{0} strategies: a run holds 1 to {MAX_STRATEGIES}")]
     Strategies(u16),
-    /// More venues than a run holds, or none.
+    /// The number of venues is 0 or above the maximum.
     #[error("{0} venues: a run holds 1 to {MAX_VENUES}")]
     Venues(u16),
-    /// More orders than a schedule holds, or none.
+    /// The number of orders is 0 or above the maximum.
     #[error("{0} orders: a schedule holds 1 to {MAX_ORDERS}")]
     Orders(u64),
-    /// A window that is empty or too long.
+    /// The window in which orders are due is empty or too long.
     #[error("a window of {0} ns: expected 1 ns to {MAX_WINDOW_NS} ns (104 days)")]
     Window(u64),
-    /// A delay range whose ends are swapped.
+    /// The maximum delay is below the minimum delay.
     #[error("delays from {min_ns} ns to {max_ns} ns: the shortest is longer than the longest, swap them")]
     DelayReversed {
         /// The shortest, in nanoseconds.
@@ -90,13 +91,13 @@ pub enum SpecError {
         /// The longest, in nanoseconds.
         max_ns: u64,
     },
-    /// A delay that does not fit its field.
+    /// A venue delay is too long for its 48-bit field.
     #[error("a delay of {0} ns: an order holds at most {MAX_DELAY_NS} ns (78 hours)")]
     DelayTooLong(u64),
-    /// The speed is not a positive number.
+    /// The replay speed is not a positive number.
     #[error("speed {0}: expected a number above 0, for example 2 for twice as fast as recorded")]
     Speed(f64),
-    /// The memory for that many entries cannot be allocated.
+    /// The memory for the schedule's entries cannot be allocated.
     #[error("no memory for a schedule of {0} orders ({mib} MiB): ask for fewer", mib = (.0 >> 15) + 1)]
     Memory(u64),
 }

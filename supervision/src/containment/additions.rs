@@ -1,5 +1,5 @@
-//! Strategies that operators add to a run: each is started in the place of one that is down, which
-//! is a spare, was retired, or has ended by itself.
+//! Strategies that operators add to a run: each takes the slot of a strategy that is down, which is
+//! a spare, was retired, or has ended by itself.
 
 use super::Containment;
 use super::supervised::SupervisionStage;

@@ -20,8 +20,8 @@ use record::run::StayedDown;
 use std::time::Duration;
 
 impl Containment<'_> {
-    /// Returns the strategies that share a process with a strategy and die with it, itself
-    /// included; none without such a group.
+    /// Returns the strategies that share a process with this strategy and die with it, itself
+    /// included; empty if it shares none.
     pub fn group_of(&self, strategy: StrategyIndex) -> Vec<StrategyIndex> {
         self.plan.group_of(strategy)
     }

@@ -48,7 +48,7 @@ use supervised::{SupervisedProcess, SupervisedRoles, SupervisionStage};
 /// Number of strategies whose headers are checked in one step: a few cache lines each.
 const HEADERS_PER_STEP: u16 = 32;
 
-/// The processes of a run whose deaths it survives, and the deaths so far.
+/// The supervised processes of a run, whose deaths the run survives, and the deaths so far.
 pub struct Containment<'a> {
     plan: &'a Plan,
     start_ticks: u64,
@@ -74,7 +74,8 @@ pub struct Containment<'a> {
 }
 
 impl<'a> Containment<'a> {
-    /// Contains no death: before the start barrier has opened.
+    /// Creates a containment that contains no death, for the time before the start barrier has
+    /// opened.
     pub const fn inactive(plan: &'a Plan) -> Self {
         Self {
             plan,
@@ -94,10 +95,10 @@ impl<'a> Containment<'a> {
         }
     }
 
-    /// Contains the deaths that the plan allows. The barrier opens at `start_ticks`, with every
-    /// process running in epoch 0, except those of spare strategies. A killed process that has not
-    /// exited within `exit_limit` may still write its memory: that ends the run. A strategy that an
-    /// operator ends has `read_limit` to read its last reports.
+    /// Creates a containment of the deaths that the plan allows. The barrier opens at
+    /// `start_ticks`, with every process running in epoch 0, except those of spare strategies. A
+    /// killed process that has not exited within `exit_limit` may still write its memory: that ends
+    /// the run. A strategy that an operator ends has `read_limit` to read its last reports.
     pub fn new(plan: &'a Plan, start_ticks: u64, (exit_limit, read_limit): (Duration, Duration)) -> Self {
         let mut processes = Vec::new();
         let process_of = |role| plan.process_of(role).expect("a valid plan runs every role");
@@ -135,7 +136,7 @@ impl<'a> Containment<'a> {
         }
     }
 
-    /// Returns `true` if the run continues when that process dies or hangs.
+    /// Returns `true` if the run continues when this process crashes or hangs.
     pub fn supervises(&self, process: usize) -> bool {
         let is_handled =
             |case: &SupervisedProcess| !case.is_journaled() || case.stage != SupervisionStage::Down;
@@ -146,29 +147,31 @@ impl<'a> Containment<'a> {
         self.processes.iter().find(|case| case.is_thread && case.threads[0] == thread)
     }
 
-    /// Returns `true` if a thread runs a strategy that dies alone.
+    /// Returns `true` if a thread runs a strategy that can die without its process.
     pub fn supervises_thread(&self, thread: usize) -> bool {
         self.case_of_thread(thread).is_some()
     }
 
-    /// Returns `true` if a thread ran a strategy that died alone, and no successor runs.
+    /// Returns `true` if a thread ran a strategy that died without its process, and no successor
+    /// runs.
     pub fn has_lost_thread(&self, thread: usize) -> bool {
         self.case_of_thread(thread).is_some_and(|case| case.stage != SupervisionStage::Running)
     }
 
-    /// Returns `true` if a thread ran a strategy that died alone, and nothing follows from that.
+    /// Returns `true` if a thread ran a strategy that died without its process, and the supervisor
+    /// has nothing left to do for it.
     pub fn is_thread_down(&self, thread: usize) -> bool {
         self.case_of_thread(thread).is_some_and(|case| case.stage == SupervisionStage::Down)
     }
 
-    /// Returns `true` if some strategy is a thread that dies alone: its end does not wake the
-    /// launcher.
+    /// Returns `true` if some strategy is a thread that can die without its process, so that its
+    /// end does not wake the launcher.
     pub fn has_threads(&self) -> bool {
         self.processes.iter().any(|case| case.is_thread)
     }
 
-    /// Returns `true` if the way the process exited does not fail the run: it has exited, or will,
-    /// because of its death, or it is a journaled role that has reported done.
+    /// Returns `true` if the exit of a process does not fail the run: a contained death explains
+    /// it, or the process has a journaled role that has reported done.
     pub fn explains_exit_of(&self, process: usize, observed: &Observations) -> bool {
         let is_explained = |case: &SupervisedProcess| match case.stage {
             SupervisionStage::Running => case.is_journaled() && case.is_done(observed),
@@ -177,9 +180,9 @@ impl<'a> Containment<'a> {
         self.processes.iter().any(|case| case.is_process(process) && is_explained(case))
     }
 
-    /// Returns `true` while the engine repairs the death of a strategy or gateway, or such a
-    /// process is about to exit or to start. One that takes long to exit does not count: its exit
-    /// wakes the launcher.
+    /// Returns `true` while the engine repairs the death of a strategy or gateway, or the process
+    /// of such a role is about to exit or to start. One that takes long to exit does not count: its
+    /// exit wakes the launcher.
     pub fn is_repairing(&self) -> bool {
         use SupervisionStage::{Fenced, Joining, Killed, Starting};
         let is_so = |case: &SupervisedProcess| match case.stage {
@@ -190,7 +193,8 @@ impl<'a> Containment<'a> {
         self.processes.iter().any(|case| !case.is_journaled() && is_so(case))
     }
 
-    /// As [`Self::is_restarting`], for engine and exchanges only.
+    /// Returns `true` while an engine or exchange is restarting: [`Self::is_restarting`] without
+    /// gateways.
     pub fn is_role_restarting(&self, observed: &Observations) -> bool {
         self.processes.iter().any(|case| case.is_journaled() && case.is_away(observed))
     }
@@ -201,8 +205,8 @@ impl<'a> Containment<'a> {
         self.processes.iter().any(|case| !case.is_strategy() && case.is_away(observed))
     }
 
-    /// Returns `true` while a process is about to exit, to start or to become ready. Each of these
-    /// waits has its own timeout.
+    /// Returns `true` while any supervised process is about to exit, to start or to become ready.
+    /// Each of these waits has its own timeout.
     pub fn has_pending_process(&self) -> bool {
         use SupervisionStage::{Joining, Killed, Paused, Starting};
         let is_so = |case: &SupervisedProcess| {
@@ -222,8 +226,8 @@ impl<'a> Containment<'a> {
         self.processes.iter().any(is_so)
     }
 
-    /// Returns when the next paused process is restarted, in nanoseconds since the start; `None` if
-    /// there is none, or it waits for the engine.
+    /// Returns when the next process in a backoff pause is restarted, in nanoseconds since the
+    /// start; `None` if there is none, or it waits for the engine.
     pub fn next_restart_ns(&self) -> Option<u64> {
         if self.is_engine_recovering() {
             return None;
@@ -235,17 +239,19 @@ impl<'a> Containment<'a> {
         self.processes.iter().filter_map(due).min()
     }
 
-    /// Returns the sum of the pauses of processes that make no progress: their restarts end.
+    /// Returns the sum of the restart pauses of processes that make no progress, whose restarts
+    /// therefore end.
     pub fn futile_pauses(&self) -> Duration {
         self.processes.iter().map(|case| case.policy.futile_pauses()).sum()
     }
 
-    /// Returns when the handling of a death last advanced, in ticks; 0 for never.
+    /// Returns the tick at which the handling of a death last advanced; 0 for never.
     pub const fn last_step(&self) -> u64 {
         self.last_step
     }
 
-    /// Returns `true` if the headers of a strategy's memory are to be observed for the next step.
+    /// Returns `true` if the segment headers that a strategy can write are to be observed for the
+    /// next step.
     pub fn is_inspected(&self, strategy: StrategyIndex) -> bool {
         let strategies = self.plan.trading().strategies.max(1);
         let first = (self.first_inspected + HEADERS_PER_STEP) % strategies;
@@ -260,7 +266,7 @@ impl<'a> Containment<'a> {
         self.processes.iter().any(is_so)
     }
 
-    /// Returns why the run cannot go on, if it cannot.
+    /// Returns the reason why the run cannot continue; `None` if it can.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }

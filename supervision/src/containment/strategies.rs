@@ -45,21 +45,21 @@ impl Containment<'_> {
         self.place_of(strategy).map(|place| &self.processes[place])
     }
 
-    /// Returns `true` if a strategy's death is contained and its process has not exited normally:
-    /// then something is left to repair.
+    /// Returns `true` if a strategy's death is contained and its process has not exited normally,
+    /// so that the engine has memory to repair.
     pub fn contains(&self, strategy: StrategyIndex, observed: &Observations) -> bool {
         self.strategy(strategy).is_some_and(|case| {
             case.stage != SupervisionStage::Running || observed.exited_normally(case.process) != Some(true)
         })
     }
 
-    /// Returns `true` if no incident of a strategy is open.
+    /// Returns `true` if a strategy has no death that is still being handled.
     pub fn is_running(&self, strategy: StrategyIndex) -> bool {
         self.strategy(strategy).is_none_or(|case| case.stage == SupervisionStage::Running)
     }
 
-    /// Returns `true` if a strategy is not done, or its death is not repaired. A thread that dies
-    /// alone is done once it is gone: the process could not end with it.
+    /// Returns `true` if a strategy has not reported done, or its death is not repaired. A thread
+    /// that dies alone is done once it is gone: the process could not end with it.
     pub fn awaits(&self, strategy: StrategyIndex, observed: &Observations) -> bool {
         let case = self.strategy(strategy);
         let is_alone = case.is_some_and(|case| case.is_thread);
@@ -75,8 +75,8 @@ impl Containment<'_> {
         }
     }
 
-    /// Returns the violation that ends the run and the role that is blamed: damage to memory that
-    /// all strategies write, or that of a strategy whose death is not contained.
+    /// Returns the violation that ends the run and the role that caused it: damage to memory that
+    /// all strategies write, or a violation by a strategy whose death is not contained.
     pub fn violation(&self, liveness: &Liveness, observed: &Observations) -> Option<(Role, String)> {
         if let Some(what) = observed.damage {
             let what = format!(
@@ -99,7 +99,8 @@ impl Containment<'_> {
         Some((Role::Strategy(index), format!("strategy {index} was quarantined: {why}")))
     }
 
-    /// Returns the orders sent by all incarnations, and how many of the running ones' are open.
+    /// Returns the number of orders that all incarnations have sent, and the number of open orders
+    /// of the running ones.
     pub fn sent_and_open(&self, observed: &Observations) -> (u64, u64) {
         let (mut sent, mut open) = (self.past_orders.0, 0);
         for strategy in StrategyIndex::first(self.plan.trading().strategies) {
@@ -110,7 +111,7 @@ impl Containment<'_> {
         (sent, open)
     }
 
-    /// Returns the orders sent by all incarnations of a strategy.
+    /// Returns the number of orders that all incarnations of a strategy have sent.
     pub fn sent_by(&self, strategy: StrategyIndex, observed: &Observations) -> u64 {
         let past_sent = self.strategy(strategy).map_or(0, |case| case.past_sent);
         past_sent.saturating_add(self.of_living(strategy, observed).0)
@@ -136,8 +137,8 @@ impl Containment<'_> {
         (own.sent.min(orders), own.returned.min(orders) + own.rejected.min(orders))
     }
 
-    /// Records strategies that reported done and had to be killed at the end of the run, or died
-    /// then.
+    /// Records the strategies that were killed at the end of the run although they had reported
+    /// done, or that died then.
     pub fn record_end(&mut self, observed: &Observations, now: u64) {
         for strategy in StrategyIndex::first(self.plan.trading().strategies) {
             let Some(place) = self.place_of(strategy) else { continue };
@@ -548,8 +549,8 @@ pub(super) fn early_exit(case: &SupervisedProcess, observed: &Observations) -> O
 
 const MAX_MESSAGE_CHARS: usize = 120;
 
-/// Returns how a process exited according to the kernel, followed by the strategy's own message. It
-/// is quoted, and without characters that could be mistaken for something else.
+/// Returns the text of how a process exited according to the kernel, followed by the strategy's own
+/// message. It is quoted, and without characters that could be mistaken for something else.
 pub fn with_own_message(ending: &str, message: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() || c == ' ' || "µ·–…’“”≥≤×".contains(c);
     let message: String = message

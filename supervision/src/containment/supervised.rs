@@ -1,4 +1,5 @@
-//! State of one supervised process. The strategies of a group have one each, with the same process.
+//! State of one supervised process, or of one strategy that is a thread. The strategies of a group
+//! have one each, with the same process.
 
 use crate::observations::Observations;
 use crate::restart_policy::{IncarnationEnd, RestartPolicy};
@@ -39,50 +40,52 @@ pub(super) enum SupervisedRoles {
 /// A process whose death the run survives, and what is known of its incarnations.
 pub(super) struct SupervisedProcess {
     pub roles: SupervisedRoles,
-    /// Its index in the plan, and those of its threads.
+    /// Index of the process in the plan; the next field has those of its threads.
     pub process: usize,
     pub threads: Vec<usize>,
-    /// It is not the process, but the strategy's thread in it, which dies alone.
+    /// Whether the strategy is a thread that can die without its process.
     pub is_thread: bool,
-    /// Places of the strategies that share the process and die with it, its own included; empty of
-    /// a strategy alone, and of other roles.
+    /// Indices of the supervised strategies that share the process and die with it, this one
+    /// included; empty for a strategy alone, and for other roles.
     pub group: Vec<usize>,
-    /// Since when its thread is gone that published no end, in ticks.
+    /// Tick since which the strategy's thread is gone without having published its end.
     pub gone_since: Option<u64>,
-    /// The incarnation that died last was fenced although its thread may still run.
+    /// Whether the last incarnation was fenced although its thread may still run.
     pub is_abandoned: bool,
     pub stage: SupervisionStage,
-    /// The running incarnation, or the one that died last.
+    /// Epoch of the running incarnation, or of the one that died last.
     pub epoch: u16,
-    /// Orders sent by the incarnations of a strategy that died.
+    /// Number of orders sent by the strategy's incarnations that died.
     pub past_sent: u64,
-    /// When a fault was last injected, in ticks.
+    /// Tick at which a fault was last injected into the process; `None` for never.
     pub fault: Option<u64>,
-    /// When this incarnation completed its first duty cycle, in nanoseconds since the start.
+    /// Time at which this incarnation completed its first duty cycle, in nanoseconds since the
+    /// start.
     pub running_ns: u64,
-    /// When its death was detected, in ticks.
+    /// Tick at which the death of the process was detected.
     pub killed_ticks: u64,
-    /// First and last sample of its CPU time since it was killed, if it was running then.
+    /// First and last sample of the process's CPU time since it was killed, if it was running then.
     pub dying: Option<(CpuSample, CpuSample)>,
-    /// It was killed long ago and has not ended.
+    /// Whether the process was killed long ago and has not ended.
     pub is_slow_to_exit: bool,
     pub policy: RestartPolicy,
     /// How the last incarnation ended, and why.
     pub end: IncarnationEnd,
     pub last_cause: String,
-    /// It was killed because it took too long to its first duty cycle.
+    /// Whether the process was killed because it took too long to its first duty cycle.
     pub has_hung_at_start: bool,
-    /// Restarts of a journaled role since it last ran.
+    /// Number of restarts of a journaled role since it last ran.
     pub attempts: u32,
     /// The engine's counts for each gateway at the last death.
     pub counts: Vec<GatewayCounts>,
     /// How an operator ended this incarnation.
     pub by_operator: Option<EndByOperator>,
-    /// Since when an operator ends this incarnation, in ticks.
+    /// Tick at which an operator asked to end this incarnation; `None` for never.
     pub asked_to_end: Option<u64>,
-    /// When this incarnation was started, in ticks.
+    /// Tick at which this incarnation was started.
     pub started_ticks: u64,
-    /// It was restarted in this step: nothing is observed of the new incarnation yet.
+    /// Whether the process was restarted in this step, so that its new incarnation is not observed
+    /// yet.
     pub is_renewed: bool,
 }
 

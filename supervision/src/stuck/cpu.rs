@@ -1,5 +1,5 @@
-//! The kernel's CPU account of a silent thread or process, and its counters around it: data, which
-//! the runtime reads.
+//! The kernel's CPU account of a silent thread or process, with the kernel's counters around it:
+//! plain data that the runtime reads.
 
 use record::cpu_shortage::CpuShortage;
 use std::time::Duration;
@@ -7,26 +7,27 @@ use std::time::Duration;
 /// CPU time and state of a thread, or of all threads of a process, according to the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuAccount {
-    /// Runnable: the thread runs or waits for a core, and neither sleeps nor is stopped.
+    /// Whether the thread runs or waits for a core, and neither sleeps nor is stopped.
     pub is_runnable: bool,
-    /// In an uninterruptible sleep: the kernel serves its system call or page fault, mostly with a
-    /// disk, and not even SIGKILL ends it until then.
+    /// Whether the thread is in an uninterruptible sleep: the kernel serves its system call or page
+    /// fault, mostly with a disk, and SIGKILL takes effect only afterwards.
     pub is_in_kernel: bool,
-    /// CPU time since its start.
+    /// CPU time of the thread since its start.
     pub ran: Duration,
-    /// Time since its start in which it was runnable and had no core.
+    /// Time since the thread's start in which it was runnable and had no core.
     pub waited: Duration,
 }
 
 impl CpuAccount {
-    /// Returns `true` if it was runnable and got less than a quarter of `time` since `first`.
+    /// Returns `true` if the thread was runnable and got less than a quarter of the period `time`
+    /// since `first`.
     pub fn is_starved_since(&self, first: &Self, time: Duration) -> bool {
         self.is_runnable && self.ran.saturating_sub(first.ran) < time / 4
     }
 
-    /// Returns `true` if it waited for a core for three quarters of `time` since `first`. Unlike
-    /// [`CpuAccount::is_starved_since`] it holds for a process that sleeps in between: one that is
-    /// runnable for a moment when it is looked at is not starved.
+    /// Returns `true` if the thread waited for a core for three quarters of the period `time` since
+    /// `first`. Unlike [`CpuAccount::is_starved_since`] it holds for a process that sleeps in
+    /// between: one that is runnable for a moment when it is looked at is not starved.
     pub fn has_waited_since(&self, first: &Self, time: Duration) -> bool {
         self.waited.saturating_sub(first.waited) >= time * 3 / 4
     }
@@ -37,25 +38,25 @@ impl CpuAccount {
 pub struct CpuSample {
     /// The thread's own account.
     pub account: CpuAccount,
-    /// Time of the sample since the machine's start.
+    /// Time of the sample, since the machine's start.
     pub at: Duration,
-    /// State of the thread, as in `/proc/PID/stat`.
+    /// State letter of the thread, as in `/proc/PID/stat`.
     pub state: Option<char>,
-    /// How often its cgroup was throttled, and for how long.
+    /// How often the thread's cgroup was throttled, and for how long.
     pub throttled: Option<(u64, Duration)>,
-    /// Weight of its cgroup.
+    /// CPU weight of the thread's cgroup.
     pub weight: Option<u64>,
-    /// Time in which some thread of its cgroup waited for a CPU.
+    /// Time in which some thread of the same cgroup waited for a CPU.
     pub group_waited: Option<Duration>,
     /// Time in which some thread of the machine waited for a CPU.
     pub machine_waited: Option<Duration>,
-    /// CPU time that the host took, over all CPUs.
+    /// CPU time that the host took (steal), over all CPUs.
     pub stolen: Option<Duration>,
-    /// The thread's CPU, and the time that this has spent in the kernel.
+    /// Number of the thread's CPU, and the time that this CPU has spent in the kernel.
     pub in_kernel: Option<(u32, Duration)>,
-    /// Runnable threads of the machine.
+    /// Number of runnable threads of the machine.
     pub runnable: Option<u64>,
-    /// CPUs of the machine.
+    /// Number of CPUs of the machine.
     pub cpus: u64,
 }
 
@@ -66,8 +67,8 @@ impl From<CpuAccount> for CpuSample {
 }
 
 impl CpuSample {
-    /// Returns the growth of the counters since an earlier sample of the thread; `None` if no time
-    /// has passed.
+    /// Returns the CPU shortage since an earlier sample of the thread: the growth of each counter;
+    /// `None` if no time has passed.
     pub fn shortage_since(&self, first: &Self) -> Option<CpuShortage> {
         let ns = |time: Duration| time.as_nanos() as u64;
         let since = |now: Option<Duration>, then: Option<Duration>| {

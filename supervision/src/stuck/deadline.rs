@@ -1,5 +1,5 @@
-//! A wait with a limit, which counts only time in which the launcher was awake and the other side
-//! could run.
+//! A wait with a time limit, which counts only time in which the launcher was awake and the awaited
+//! thread could run.
 
 use std::time::Duration;
 
@@ -32,18 +32,18 @@ impl Deadline {
         Self::new(limit.as_nanos() as u64, now_ns)
     }
 
-    /// Sets the maximum length of an extended wait, as a multiple of its limit.
+    /// Sets the maximum length of an extended wait to `limits` times its time limit.
     #[must_use]
     pub const fn stretched_to(self, limits: u64) -> Self {
         Self { stretch: limits, ..self }
     }
 
-    /// Sets the time by which an extended wait may exceed the multiple of its limit.
+    /// Sets the time `pauses` by which an extended wait may exceed the multiple of its limit.
     pub const fn lengthen(&mut self, pauses: u64) {
         self.pauses = pauses;
     }
 
-    /// Restarts the time limit of the wait, unless it started later.
+    /// Restarts the wait's time limit at the tick `now`, unless it started later.
     pub const fn restart(&mut self, now: u64) {
         if now > self.since {
             self.since = now;
@@ -62,7 +62,7 @@ impl Deadline {
         self.last_awake = now_ns;
     }
 
-    /// Returns the time from which the wait's limit counts. `extended`: when it was last
+    /// Returns the tick from which the wait's time limit counts. `extended`: when it was last
     /// extended, 0 for never.
     pub const fn since(&self, extended: u64) -> u64 {
         let longest = self.limit.saturating_mul(self.stretch - 1).saturating_add(self.pauses);
@@ -71,8 +71,8 @@ impl Deadline {
         if extended > self.since { extended } else { self.since }
     }
 
-    /// Returns `true` if the wait has exceeded its limit. `extended`: when it was last extended,
-    /// 0 for never.
+    /// Returns `true` if the wait has exceeded its time limit at the tick `now`. `extended`: when
+    /// it was last extended, 0 for never.
     pub const fn is_over(&self, now: u64, extended: u64) -> bool {
         now.saturating_sub(self.since(extended)) > self.limit
     }

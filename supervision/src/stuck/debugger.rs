@@ -1,13 +1,13 @@
-//! A debugger that has stopped a strategy: data, which the runtime reads.
+//! A debugger that has stopped a strategy: plain data that the runtime reads.
 
 use std::fmt;
 
 /// A debugger that has stopped a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Debugger {
-    /// Process id; `None` if it is in an outer PID namespace.
+    /// Process id of the debugger; `None` if it is in an outer PID namespace.
     pub pid: Option<u32>,
-    /// Name of its process, printable; empty if it is not visible.
+    /// Printable name of the debugger's process; empty if it is not visible.
     pub name: String,
 }
 

@@ -31,10 +31,10 @@ use thiserror::Error;
 pub const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Minimum time that a process gets to exit after all its threads reported done.
 pub const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How many liveness deadlines a thread without CPU time may be silent.
+/// Number of liveness deadlines for which a thread without CPU time may be silent.
 pub const STARVED_LIMITS: u32 = 10;
-/// How long a thread that waits for the disk of its journal may be silent, at least; ten liveness
-/// deadlines if that is longer.
+/// Minimum time for which a thread that waits for the disk of its journal may be silent; ten
+/// liveness deadlines if that is longer.
 pub const DISK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum difference of two cores' counters: a thread that migrates may see time go back by this.
 const CLOCK_SKEW: Duration = Duration::from_millis(1);
@@ -64,8 +64,8 @@ pub(crate) enum ForgedStatus {
     ImpossibleState,
 }
 
-/// The failure detector of all threads: deadlines, heartbeats, and whether the launcher itself was
-/// paused. Times are ticks.
+/// The failure detector of all threads: deadlines, heartbeats, and pauses of the launcher itself.
+/// Times are ticks.
 #[derive(Clone, Debug)]
 pub struct Liveness {
     limit: Duration,
@@ -150,14 +150,14 @@ impl Liveness {
         self.watches.iter_mut().for_each(|watch| watch.deadline.restart(now));
     }
 
-    /// Forgets a thread's heartbeats when its process is about to be restarted.
+    /// Forgets the heartbeats of a thread whose process is about to be restarted.
     pub fn reset_thread(&mut self, thread: usize, now: u64) {
         let has_journal = self.watches[thread].has_journal;
         self.watches[thread] = ThreadWatch { has_journal, ..self.new_watch(now, true) };
     }
 
-    /// Records that the launcher is running; called several times within each deadline. After a
-    /// pause of the launcher all deadlines restart.
+    /// Records that the launcher is running; must be called several times within each deadline.
+    /// After a pause of the launcher all deadlines restart.
     pub fn mark_awake(&mut self, now: u64) {
         if now.saturating_sub(self.now) > self.ticks(self.limit / 2) {
             self.awake_since = now;
@@ -175,18 +175,19 @@ impl Liveness {
         if self.last_held > self.awake_since { self.last_held } else { self.awake_since }
     }
 
-    /// Records that the run waits for a core or for the disk of a journal, although no thread is
-    /// silent for long.
+    /// Records that the whole run waits for a core or for the disk of a journal, although no single
+    /// thread is silent for long.
     pub const fn record_exemption_of_run(&mut self) {
         self.last_starved = self.now;
     }
 
-    /// Returns the tick at which a thread was last exempt; initially the time of creation.
+    /// Returns the tick at which a thread was last exempt from its deadline; initially the time of
+    /// creation.
     pub const fn last_starved(&self) -> u64 {
         self.last_starved
     }
 
-    /// Records a thread's heartbeat and state, which were read at the tick `now` or before.
+    /// Records a thread's heartbeat and state, which were read no later than the tick `now`.
     pub fn observe(&mut self, thread: usize, pulse: LivenessSample, now: u64) {
         let skew = self.ticks(CLOCK_SKEW);
         let (heartbeat, state) = (pulse.heartbeat_ticks, ThreadState::from_code(pulse.state));
@@ -219,14 +220,15 @@ impl Liveness {
         self.watches[thread] = watch;
     }
 
-    /// Returns `true` if a thread's CPU time is needed to decide whether it hangs: it shows this
-    /// pulse at the tick `now`.
+    /// Returns `true` if the CPU time of a thread with this heartbeat is needed at the tick `now`,
+    /// to decide whether the thread hangs.
     pub fn needs_cpu_account(&self, thread: usize, pulse: &LivenessSample, now: u64) -> bool {
         self.is_half_over(thread, pulse, now)
     }
 
-    /// Returns `true` if it matters whether a debugger has stopped a thread: half of its deadline
-    /// is over, or a debugger had stopped it. It shows this pulse at the tick `now`.
+    /// Returns `true` if the runtime should observe whether a debugger has stopped a thread: half
+    /// of the thread's deadline is over, or a debugger had stopped it. The thread shows this pulse
+    /// at the tick `now`.
     pub fn needs_debugger(&self, thread: usize, pulse: &LivenessSample, now: u64) -> bool {
         self.watches[thread].held_since.is_some() || self.is_half_over(thread, pulse, now)
     }
@@ -245,7 +247,7 @@ impl Liveness {
         self.watches[thread].tid
     }
 
-    /// Records the kernel's CPU account of a silent thread; `None` if there is none.
+    /// Records the kernel's CPU account of a silent thread; `None` if the kernel has none.
     pub fn record_cpu_sample(&mut self, thread: usize, sample: Option<CpuSample>) {
         let watch = &mut self.watches[thread];
         watch.samples = sample.map(|sample| (watch.samples.map_or(sample, |(first, _)| first), sample));
@@ -277,26 +279,26 @@ impl Liveness {
         (watch.samples, self.last_held) = (None, now);
     }
 
-    /// Returns for how long a thread has been silent in ticks that a debugger has stopped; `None`
-    /// if none has.
+    /// Returns the ticks for which a debugger has stopped a silent thread; `None` if none has.
     pub fn held_ticks(&self, thread: usize) -> Option<u64> {
         self.watches[thread].held_since.map(|since| self.now.saturating_sub(since))
     }
 
-    /// Returns `true` if a thread writes a journal, so that it may have to wait for a disk.
+    /// Returns `true` if a thread writes a journal, so that it may wait for a disk.
     pub fn has_journal(&self, thread: usize) -> bool {
         self.watches[thread].has_journal
     }
 
-    /// Returns for how long a thread has been silent in ticks, if it was seen to wait for its disk
-    /// in this silence and its deadline would be over otherwise.
+    /// Returns the ticks for which a thread has been silent, if it was seen to wait for its disk
+    /// and its deadline would be over otherwise.
     pub fn paused_ticks(&self, thread: usize) -> Option<u64> {
         let watch = &self.watches[thread];
         let silent = self.silent_ticks(watch);
         (watch.last_disk_wait > 0 && silent > self.ticks(self.limit)).then_some(silent)
     }
 
-    /// Returns what the kernel counted while a thread was silent, if it was sampled.
+    /// Returns the CPU shortage that the kernel counted while a thread was silent; `None` if it was
+    /// not sampled.
     pub fn shortage(&self, thread: usize) -> Option<CpuShortage> {
         let (first, last) = self.watches[thread].samples?;
         last.shortage_since(&first)

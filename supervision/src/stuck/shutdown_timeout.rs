@@ -7,7 +7,7 @@
 use super::{CpuAccount, Deadline};
 use std::time::Duration;
 
-/// The time that processes get to exit at the end of a run.
+/// The timeout for processes to exit at the end of a run.
 pub struct ShutdownTimeout {
     length: Duration,
     deadline: Deadline,
@@ -18,18 +18,18 @@ pub struct ShutdownTimeout {
 }
 
 impl ShutdownTimeout {
-    /// Begins a timeout, with the processes' CPU accounts by process id.
+    /// Begins a timeout of the given length, with the processes' CPU accounts by process id.
     pub const fn begin(length: Duration, accounts: Vec<(u32, CpuAccount)>) -> Self {
         Self { length, deadline: Deadline::within(length, 0), extended_ns: 0, accounts }
     }
 
-    /// Begins a timeout that nothing extends: it is over after `length`.
+    /// Begins a timeout that ends after `length` and is never extended.
     pub const fn fixed(length: Duration) -> Self {
         Self::begin(length, Vec::new())
     }
 
-    /// Returns `true` if the timeout is over `now_ns` nanoseconds after it began, for the processes
-    /// whose `accounts` are given: those that have not exited.
+    /// Returns `true` if the timeout is over at `now_ns` nanoseconds after its begin, for the
+    /// processes of `accounts`, which have not exited.
     pub fn is_over(&mut self, now_ns: u64, accounts: impl FnOnce() -> Vec<(u32, CpuAccount)>) -> bool {
         self.deadline.mark_awake(now_ns);
         if !self.deadline.is_over(now_ns, self.extended_ns) {

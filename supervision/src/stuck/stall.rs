@@ -8,7 +8,7 @@
 use super::Deadline;
 use std::time::Duration;
 
-/// Detects that a run stalls: the engine has made no progress for a time.
+/// A detector of stalls: the engine has made no progress for a time.
 #[derive(Clone, Copy, Debug)]
 pub struct StallWatch {
     deadline: Deadline,
@@ -18,15 +18,15 @@ pub struct StallWatch {
 /// The engine's counters by which a stall is detected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProgressCounters {
-    /// Counts everything done with an order. It falls while a successor of the engine reads its
-    /// journal: only a count above all earlier ones is progress.
+    /// Number that grows with everything that the engine does with an order. It falls while a
+    /// successor of the engine reads its journal: only a count above all earlier ones is progress.
     pub count: u64,
-    /// Orders at venues.
+    /// Number of orders at venues.
     pub open: u64,
 }
 
 impl StallWatch {
-    /// Creates a stall detector with a maximum time without progress. Times are nanoseconds since
+    /// Creates a stall detector with the maximum time without progress. Times are nanoseconds since
     /// the start of the run.
     pub const fn with_limit(limit: Duration) -> Self {
         Self { deadline: Deadline::within(limit, 0), progress_count: 0 }
@@ -63,7 +63,7 @@ impl StallWatch {
         now_ns.saturating_sub(expected) > self.deadline.limit()
     }
 
-    /// Returns for how long the engine has made no progress.
+    /// Returns the time for which the engine has made no progress, in nanoseconds.
     pub const fn silent_ns(&self, now_ns: u64) -> u64 {
         now_ns.saturating_sub(self.deadline.since(0))
     }

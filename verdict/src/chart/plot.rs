@@ -8,11 +8,11 @@ use record::escape::single_line;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What an axis measures, which decides how its values are written.
+/// The unit of an axis' values, which decides how they are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
-    /// Plain numbers, written without a unit.
+    /// Plain numbers without a unit.
     #[default]
     Number,
     /// Nanoseconds.
@@ -20,7 +20,7 @@ pub enum Unit {
     /// A percentile q as 1/(1 − q), so that on a logarithmic axis each further nine takes equal
     /// room.
     Percentile,
-    /// Indices of the axis' names. As the unit of x it makes rows, as that of y lanes.
+    /// Indices into the names of the axis. As the unit of x they make rows, as that of y lanes.
     Names,
 }
 
@@ -41,7 +41,7 @@ pub struct PlotAxis {
     pub range: Option<[f64; 2]>,
     /// The name of each row or lane.
     pub names: Vec<String>,
-    /// The remark at the other end of each row.
+    /// The remark at the other end of each row, in the order of `names`.
     pub notes: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ pub enum SeriesKind {
     Points,
     /// A rectangle from `low`, or from the axis, up to y.
     Bars,
-    /// The same, so pale that other series are seen through it.
+    /// A rectangle as of `Bars`, so pale that other series are seen through it.
     Band,
 }
 
@@ -105,7 +105,7 @@ pub struct DataSeries {
     pub kind: SeriesKind,
     /// Number of a color of the page, 1 to 8; 0: the color of text.
     pub color: u8,
-    /// Dash of the line.
+    /// Dash pattern of the line.
     pub dash: LineDash,
     /// Whether the line is thick.
     #[serde(rename = "strong")]
@@ -118,19 +118,19 @@ pub struct DataSeries {
     pub x: Vec<f64>,
     /// Value of each point, in the unit of the y axis; as many as in `x`.
     pub y: Vec<f64>,
-    /// The lower end of each point's interval.
+    /// The lower end of each point's interval, in the unit of the y axis.
     pub low: Vec<f64>,
-    /// The upper end of each point's interval.
+    /// The upper end of each point's interval, in the unit of the y axis.
     pub high: Vec<f64>,
     /// A color for each point, in place of the series' own.
     pub colors: Vec<u8>,
     /// A name for each point, written next to it.
     pub names: Vec<String>,
-    /// What the legend shows of each point, in place of its value.
+    /// The legend's text for each point, in place of the point's value.
     pub labels: Vec<String>,
     /// A last point to which a thin line leads.
     pub tail: Option<[f64; 2]>,
-    /// What the legend shows while no point is under the cursor.
+    /// The legend's text while no point is under the cursor.
     pub note: String,
 }
 
@@ -155,7 +155,7 @@ pub fn color_number(class: &str) -> u8 {
     class.split(' ').find_map(number).unwrap_or(0)
 }
 
-/// A line across a plot at a value of an axis, `x` or `y`.
+/// A line across a plot at one value of its x or y axis.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ReferenceLine {
     /// Axis of the value: `x` or `y`.
@@ -168,13 +168,13 @@ pub struct ReferenceLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpanTone {
-    /// Something stalled, or was away and returned.
+    /// The marked time is a stall, or an absence that ended.
     Stall,
-    /// Something was lost and did not return.
+    /// The marked time is the loss of something that did not return.
     Lost,
 }
 
-/// A marked span of x, over the whole height or in a lane.
+/// A marked range of x values, over the whole height of a plot or in one lane.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MarkedSpan {
     pub(crate) from: f64,
@@ -209,9 +209,9 @@ pub struct Plot {
     pub series: Vec<DataSeries>,
     /// Lines across the plot.
     pub lines: Vec<ReferenceLine>,
-    /// Marked spans of x.
+    /// Marked ranges of x values.
     pub spans: Vec<MarkedSpan>,
-    /// Plots of one group share cursor and zoom.
+    /// Name of a group of plots that share cursor and zoom.
     pub group: &'static str,
 }
 

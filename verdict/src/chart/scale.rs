@@ -20,7 +20,7 @@ impl Scale {
         Self { domain: (low, high), range, is_log: false }
     }
 
-    /// Returns the coordinate of a value.
+    /// Returns the coordinate to which the scale maps a value.
     pub fn at(&self, value: f64) -> f64 {
         let ((low, high), (from, to)) = (self.domain, self.range);
         let share = if self.is_log {

@@ -1,5 +1,5 @@
-//! Draws where an order's time goes, as one self-contained SVG file: `launcher export RUN --svg
-//! FILE`.
+//! Draws how an order's time is divided into stages, as one self-contained SVG file: `launcher
+//! export RUN --svg FILE`.
 //!
 //! The stages are those of the orders around the median of rt_venue, so they add up to it.
 

@@ -17,13 +17,13 @@ const MAX_ROWS: usize = 50;
 /// The saved results of a run that its HTML page shows.
 #[derive(Clone, Debug)]
 pub struct SavedRun {
-    /// `summary.json`.
+    /// Content of `summary.json`.
     pub summary: Summary,
-    /// `histograms.hlog`, or what is wrong with it.
+    /// Content of `histograms.hlog`, or the error of reading it.
     pub histograms: Result<Vec<(Measure, Histogram<u64>)>, String>,
-    /// `timeline.json`, or what is wrong with it.
+    /// Content of `timeline.json`, or the error of reading it.
     pub timeline: Result<Timeline, String>,
-    /// `tail.json`, or what is wrong with it: older versions have none.
+    /// Content of `tail.json`, or the error of reading it: older versions have none.
     pub tail: Result<Tail, String>,
 }
 

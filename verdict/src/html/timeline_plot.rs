@@ -63,7 +63,7 @@ fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Plot {
     }
 }
 
-/// The plots of a run over time: they share cursor and zoom.
+/// The group of a run's plots over time, which share cursor and zoom.
 pub const TIME: &str = "time";
 
 /// Returns the axis of a run's time.

@@ -225,7 +225,7 @@ fn subject(record: &Record) -> String {
 
 pub(super) struct LogScan {
     pub total: u64,
-    /// Number of records that match the requested order, or of all.
+    /// Number of records that match the requested order, or of all records without one.
     pub matching: u64,
     pub printed: u64,
     pub sums: u64,

@@ -23,7 +23,7 @@ pub struct Options {
     pub head: Option<u64>,
     /// Number of records of a log to print from its end.
     pub tail: Option<u64>,
-    /// Only this order; for a folder, its path through all threads.
+    /// The only order to print; for a folder, its path through all threads.
     pub order: Option<OrderId>,
     /// Number of slowest orders of a run folder to explain.
     pub worst: Option<usize>,

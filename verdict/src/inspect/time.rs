@@ -18,6 +18,7 @@ pub(super) struct LogTimebase {
 }
 
 impl LogTimebase {
+    /// Creates a converter of log ticks for the run with this record.
     pub fn new(record: &RunRecord) -> Self {
         Self {
             ns_per_tick: ns_per_tick(record),

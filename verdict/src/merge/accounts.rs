@@ -68,7 +68,7 @@ impl Account {
         self.cost.wrapping_add(self.realized)
     }
 
-    /// Returns the additional profit from closing the position at `price`.
+    /// Returns the additional profit from closing the position at `price`, in cents × 1e-8 units.
     pub fn unrealized(&self, price: i64) -> i128 {
         i128::from(self.net).wrapping_mul(price.into()).wrapping_sub(self.basis())
     }
@@ -127,7 +127,7 @@ pub(super) struct Accounts {
     is_unordered: bool,
     last: Option<OpenReport>,
     stated: BTreeMap<(u16, u16), [Option<u64>; PositionField::ALL.len()]>,
-    /// Violations in the records themselves.
+    /// Violations in the records of fills and positions themselves.
     pub found: Violations,
 }
 
@@ -139,6 +139,7 @@ impl Accounts {
         Self { filled: vec![Vec::new(); strategies.into()], pending: waiting, dead, ..Self::default() }
     }
 
+    /// Ends the current report, at the end of a log.
     pub fn end_log(&mut self) {
         self.end_report();
         self.last = None;
@@ -176,6 +177,7 @@ impl Accounts {
         }
     }
 
+    /// Handles a log record with the quantity of a fill, which belongs to the report before it.
     #[inline]
     pub fn on_fill_quantity(&mut self, Record { id, detail, value, .. }: Record) {
         let quantity = value.cast_signed();
@@ -280,6 +282,7 @@ impl Accounts {
         }
     }
 
+    /// Handles a log record with a final position of the orchestrator.
     pub fn on_position(&mut self, record: Record) {
         let Record { id, detail, value, .. } = record;
         let index = PositionField::from_code(detail).zip(u16::try_from(id.sequence()).ok());
@@ -363,6 +366,7 @@ impl Accounts {
         }
     }
 
+    /// Converts the accounts to final positions, one for each strategy and instrument.
     pub fn into_positions(self) -> Vec<Position> {
         let position = |key: (u16, u16)| {
             let (strategy, instrument) = key;
@@ -387,13 +391,15 @@ pub struct Position {
     pub strategy: StrategyIndex,
     /// Index of the instrument.
     pub instrument: u16,
-    /// Fills of the position.
+    /// The net quantity, cost and fills of the position.
     pub account: Account,
     /// Price of the last trade in the instrument, in cents; `None` without a trade.
     pub last_price: Option<i64>,
-    /// Open quantity of its buy orders by the orchestrator at the end, in 1e-8 units.
+    /// Open quantity of the strategy's buy orders at the end, according to the orchestrator, in
+    /// 1e-8 units.
     pub open_buy: i64,
-    /// Open quantity of its sell orders by the orchestrator at the end, in 1e-8 units.
+    /// Open quantity of the strategy's sell orders at the end, according to the orchestrator, in
+    /// 1e-8 units.
     pub open_sell: i64,
 }
 

@@ -35,7 +35,7 @@ const UP_TO_ENGINE: u64 = points_mask(PATH.split_at(PATH.len() - 2).0) | bit(Poi
 pub(super) struct CheckTotals {
     pub orders: OrderCounts,
     pub span: StampSpan,
-    /// Lost orders for each incident of the record.
+    /// Outcomes of dead strategies' orders, for each incident of the record.
     pub losses: Vec<OrderLosses>,
     pub lost_of_survivors: u64,
 }

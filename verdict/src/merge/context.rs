@@ -16,20 +16,21 @@ pub(super) struct CheckContext<'a> {
     pub deaths: &'a Deaths,
     pub switches: &'a KillSwitches,
     pub chains: &'a FurtherReports,
-    /// Additional points that a completed order needs under this pacing.
+    /// Bit mask of the additional points that a completed order needs under the run's pacing.
     pub pacing_points: u64,
     pub stamped_points: u64,
     /// Whether every order must be complete: the run ended normally.
     pub is_complete: bool,
-    /// Whether any stamp may be missing: the run broke off.
+    /// Whether any stamp may be missing, because the run broke off.
     pub has_failed: bool,
-    /// Points that may be missing because the processes of their threads died.
+    /// Bit mask of the points that may be missing because the processes of their threads died.
     pub engine_missing: u64,
-    /// Points that may be missing, for each strategy that died outside of an incident.
+    /// Whether stamps may be missing, for each strategy that died outside of an incident.
     pub strategy_missing: Vec<bool>,
 }
 
 impl<'a> CheckContext<'a> {
+    /// Collects the facts of a run's record on which the checks of its orders depend.
     pub fn new(
         record: &'a RunRecord,
         deaths: &'a Deaths,
@@ -86,8 +87,8 @@ fn is_outage(record: &RunRecord, process: &str) -> bool {
 }
 
 impl CheckContext<'_> {
-    /// Returns the points that show how an order ended. Where the orchestrator stamps no reports, a
-    /// produced or refused report counts as processed and returned.
+    /// Returns a bit mask of the points that show how an order ended. Where the orchestrator stamps
+    /// no reports, a produced or refused report counts as processed and returned.
     #[inline]
     pub fn outcome_points(&self, id: OrderId, row: &OrderRow) -> u64 {
         if row.reason() == Some(Reject::VenueUnknown.code()) {

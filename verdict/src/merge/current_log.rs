@@ -1,4 +1,4 @@
-//! A cursor on the log that is merged, which reports errors of its format.
+//! The log that the merge is reading: its format errors, its violations and its gaps.
 //!
 //! One thread writes a log and reads its clock when it appends a stamp, so times never decrease.
 //! This reveals a strategy that changes its stamps afterwards, unless it moves none past another
@@ -29,23 +29,23 @@ pub(super) struct CurrentLog {
     /// Index in the plan of the thread that wrote the log.
     pub thread: usize,
     pub file: String,
-    /// Points that the thread's roles stamp.
+    /// Bit mask of the points that the thread's roles stamp.
     pub points: u64,
-    /// The log is untrusted: invalid records are skipped.
+    /// Whether the log is untrusted, so that invalid records are skipped.
     pub is_untrusted: bool,
-    /// Number of skipped records.
+    /// Number of skipped records of the log.
     pub ignored: u64,
     /// Strategy that alone writes this log, to which invalid records are therefore attributed.
     pub author: Option<StrategyIndex>,
     /// Violations that no correct author would cause.
     pub own_violations: Violations,
-    /// Stamps that precede their predecessor, in a log without a sole author.
+    /// Violations by stamps that precede their predecessor, in a log without a sole author.
     pub backward_steps: Violations,
-    /// Gaps and sleeps in log order.
+    /// Gaps and sleeps of the thread, in log order.
     pub gaps: Vec<Gap>,
     pub sleeps: Vec<Gap>,
     pub max_sleeps: u64,
-    /// Time of the last stamp, in ticks.
+    /// Time of the log's last stamp, in ticks.
     pub last: u64,
 }
 

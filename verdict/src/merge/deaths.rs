@@ -1,4 +1,5 @@
-//! Which incarnations died according to the record, and which logs are untrusted.
+//! The incarnations that died according to the run's record, and the logs that are untrusted
+//! because of that.
 //!
 //! A strategy is *hostile* if it may have written anything: then no stamp of its own counts. A log
 //! is *untrusted* if its strategy is hostile, or if only the log's own stamps are in doubt.
@@ -25,7 +26,7 @@ use record::run::{Outage, RunOutcome, RunRecord};
 #[derive(Debug)]
 pub(super) struct Deaths {
     strategies: Vec<DeadIncarnations>,
-    /// The record has every death: the launcher survived the run.
+    /// Whether the record has every death, because the launcher survived the run.
     pub is_complete: bool,
     /// The levels of the strategies. A log has a sole author unless its strategy is a thread of the
     /// engine's process.
@@ -107,8 +108,8 @@ impl Deaths {
         }
     }
 
-    /// Returns the strategy that alone writes this log, to which invalid records are therefore
-    /// attributed.
+    /// Returns the strategy that alone writes a thread's log, to which invalid records are
+    /// therefore attributed; `None` if there are several writers.
     pub fn only_writer(&self, thread: &ThreadPlan) -> Option<StrategyIndex> {
         match thread.roles.as_slice() {
             [Role::Strategy(index)] if self.isolation.kind_of(*index) != Isolation::Thread => Some(*index),

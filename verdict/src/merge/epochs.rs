@@ -1,4 +1,5 @@
-//! The epochs of a crossover: which orders belong to one, and which are due in its washout.
+//! The epochs of a crossover run: to which epoch an order belongs, and whether it is due in the
+//! epoch's washout.
 
 use protocol::plan::Trading;
 use record::run::{RunRecord, ns_per_tick};
@@ -29,8 +30,8 @@ impl Epochs {
         self.epoch_ns
     }
 
-    /// Returns the block of an order with this due time in ticks: as many epochs as there are
-    /// groups, in which each group has one.
+    /// Returns the block of an order with this due time in ticks: a block has one epoch for each
+    /// group of strategies.
     pub fn block_of(&self, due: u64) -> u64 {
         self.since_start_ns(due) / self.epoch_ns.saturating_mul(self.groups)
     }

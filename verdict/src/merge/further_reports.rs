@@ -12,7 +12,7 @@ use protocol::stamps::Point;
 use protocol::wire::{ENGINE_REPORT, OrderId};
 use std::collections::BTreeMap;
 
-/// The stamps of a report after an order's first one.
+/// The stamps of a report after the first report on an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FurtherReport {
     pub(super) ticks: [Option<u64>; REPORT_PATH.len()],
@@ -62,6 +62,7 @@ pub(super) struct FurtherReports {
 }
 
 impl FurtherReports {
+    /// Returns the stamps of an order's report with this number, to be completed.
     pub fn report_mut(&mut self, id: OrderId, number: u8) -> &mut FurtherReport {
         self.reports.entry((id, number)).or_default()
     }
@@ -81,6 +82,7 @@ impl FurtherReports {
         self.by_engine.get(&id)
     }
 
+    /// Records that an order's first report is not its last.
     pub fn expect_more(&mut self, id: OrderId) {
         self.expected.push(id);
     }
@@ -106,6 +108,8 @@ impl FurtherReports {
         self.reports.iter().map(|((id, number), report)| (*id, *number, report))
     }
 
+    /// Returns the number of further reports of all orders, without those that only strategies
+    /// stamped.
     pub fn count(&self) -> u64 {
         self.reports.values().filter(|report| !report.is_only_received()).count() as u64
     }

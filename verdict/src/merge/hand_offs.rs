@@ -38,12 +38,13 @@ const fn check(in_order: bool, kind: ViolationKind, description: &'static str) -
 /// Checks that one incarnation's orders pass the submit hand-off in order.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SubmitOrder {
-    /// Smallest sequence that the next sent order may have: one past the last.
+    /// Minimum sequence of the next sent order: one past that of the last one.
     pub sent: u64,
     taken: u64,
 }
 
 impl SubmitOrder {
+    /// Handles a stamp t1 in the order of the strategy's log, and checks that it is in sequence.
     #[inline]
     pub fn on_sent(&mut self, id: OrderId, newest: &mut NewestEpochs) -> OrderCheck {
         let in_order = advance(&mut self.sent, id.sequence());
@@ -53,6 +54,8 @@ impl SubmitOrder {
         check(!is_late, ViolationKind::SendOrder, "sent after the next incarnation of its strategy had begun")
     }
 
+    /// Handles a stamp of the orchestrator in the order of its log, and checks that the
+    /// incarnation's orders arrived in sequence.
     #[inline]
     pub fn on_taken(&mut self, id: OrderId, newest: &mut NewestEpochs) -> OrderCheck {
         newest.taken = newest.taken.max(id.epoch());
@@ -74,6 +77,7 @@ pub(super) struct NewestEpochs {
 }
 
 impl NewestEpochs {
+    /// Checks that an order is not dispatched after the next incarnation of its strategy has begun.
     #[inline]
     pub fn on_dispatch(&self, id: OrderId) -> OrderCheck {
         let description = "dispatched after the next incarnation of its strategy had begun";

@@ -47,13 +47,14 @@ pub(super) struct Join<'a> {
     pub accounts: Accounts,
     pub switches: KillSwitches,
     pub touches: TouchVersions,
-    /// Refused orders by the code of the reason.
+    /// Number of refused orders, by the code of the reason.
     pub rejections: [u64; MAX_REASONS],
-    /// The log being read.
+    /// The log that is being read.
     pub source: CurrentLog,
 }
 
 impl<'a> Join<'a> {
+    /// Creates the join of a run's logs, with an empty order table.
     pub fn new(
         plan: &'a Plan,
         deaths: &'a mut Deaths,
@@ -85,6 +86,7 @@ impl<'a> Join<'a> {
         }
     }
 
+    /// Begins to read the log of the thread with this index in the plan.
     pub fn begin(&mut self, thread: usize) {
         self.accounts.end_log();
         let Some(plan) = self.plan.threads.get(thread) else { return };
@@ -108,8 +110,8 @@ impl<'a> Join<'a> {
         self.links.forget(strategy);
     }
 
-    /// Adds one record of the log being read. Only missing space is an error: every fault of the
-    /// record is a violation.
+    /// Adds one record of the current log to the table, and checks its order. Only missing space is
+    /// an error: every fault of the record is a violation.
     #[inline]
     pub fn ingest(&mut self, record: Record) -> Result<(), MergeError> {
         self.ingest_stamp(record)?;

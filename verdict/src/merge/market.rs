@@ -19,7 +19,7 @@ use std::collections::HashMap;
 pub struct Trigger {
     /// Version of the top of book of the order's instrument at its venue.
     pub version: u64,
-    /// Time of the exchange's write of the version, in ticks; `None` if it never wrote it.
+    /// Time at which the exchange wrote the version, in ticks; `None` if it never wrote it.
     pub written: Option<u64>,
 }
 
@@ -34,11 +34,13 @@ pub(super) struct TouchVersions {
 }
 
 impl TouchVersions {
+    /// Creates an empty collection of the top-of-book versions in a run of the plan.
     pub fn new(plan: &Plan) -> Self {
         let credentials = plan.trading().credentials.max(1);
         Self { credentials, written: HashMap::new(), found: Violations::default() }
     }
 
+    /// Adds the top-of-book version of a log record, and checks that it follows its predecessor.
     pub fn record(&mut self, record: &Record, plan: &Plan, thread: usize) {
         let Some(written) = TopOfBookWritten::from_record(record) else { return };
         let TopOfBookWritten { venue, instrument, version, ticks } = written;
@@ -62,6 +64,7 @@ impl TouchVersions {
         }
     }
 
+    /// Returns the number of top-of-book versions that exchanges wrote.
     pub fn count(&self) -> u64 {
         self.written.values().map(|versions| versions.len() as u64).sum()
     }

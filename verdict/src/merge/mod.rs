@@ -63,7 +63,7 @@ pub enum MergeError {
     /// A log is missing, truncated or overwritten.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The record holds an impossible plan.
+    /// The record of the run holds an impossible plan.
     #[error("{file}: {0}", file = RunRecord::FILE)]
     Plan(#[from] PlanError),
     /// Not enough memory for the table of orders.
@@ -79,13 +79,13 @@ pub enum MergeError {
 pub struct MergedRun {
     /// Counts of orders by outcome.
     pub orders: OrderCounts,
-    /// First and last stamps.
+    /// First and last stamps of the run.
     pub span: StampSpan,
     /// Violations by kind; empty in a valid run.
     pub violations: Vec<Violation>,
     /// Notes on checks that were impossible and on excluded data.
     pub notes: Vec<String>,
-    /// Logs in the order of the plan's threads.
+    /// Facts about each thread's log, in the order of the plan.
     pub threads: Vec<ThreadLog>,
     /// Number of records in all logs.
     pub records: u64,
@@ -114,7 +114,7 @@ pub struct MergedRun {
     chains: further_reports::FurtherReports,
 }
 
-/// The share of the window whose orders warm the machine up.
+/// The share of the schedule's window in which orders count as warm-up, 0 to 1.
 pub const WARM_UP: f64 = 0.1;
 
 impl MergedRun {
@@ -129,7 +129,7 @@ impl MergedRun {
         self.table.rows().filter(|(_, row)| row.points() != 0)
     }
 
-    /// Iterates over the orders of one strategy.
+    /// Iterates over the orders of one strategy with their stamps.
     pub fn orders_of(&self, strategy: StrategyIndex) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows_of(strategy).filter(|(_, row)| row.points() != 0)
     }

@@ -12,29 +12,30 @@ use system::named_enum;
 /// untrusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderCounts {
-    /// Orders of the plan.
+    /// Number of orders in the plan.
     pub scheduled: u64,
-    /// Orders that a strategy stamped as sent (or that the engine received from a dead strategy).
+    /// Number of orders that a strategy stamped as sent (or that the engine received from a dead
+    /// strategy).
     pub sent: u64,
-    /// Orders with a venue report that the strategy received.
+    /// Number of orders with a venue report that the strategy received.
     pub returned: u64,
-    /// Orders that the orchestrator refused, with the refusal received by the strategy.
+    /// Number of orders that the orchestrator refused, with the refusal received by the strategy.
     pub rejected: u64,
-    /// Orders that the venue canceled because their strategy died.
+    /// Number of orders that the venue canceled because their strategy died.
     #[serde(default)]
     pub cancelled: u64,
-    /// Orders that the engine completed or refused, whose strategy died before it received the
-    /// report.
+    /// Number of orders that the engine completed or refused, whose strategy died before it
+    /// received the report.
     #[serde(default)]
     pub orphaned: u64,
-    /// Orders that the engine never received or that disappeared otherwise.
+    /// Number of orders that the engine never received or that disappeared otherwise.
     pub lost: u64,
-    /// Further reports of all orders together.
+    /// Number of reports after the first one, over all orders.
     #[serde(default)]
     pub further_reports: u64,
-    /// Orders with a duplicate stamp.
+    /// Number of orders with a duplicate stamp.
     pub duplicated: u64,
-    /// Pushes that found a ring full, over all threads; for a dead strategy, of its last
+    /// Number of pushes that found a ring full, over all threads; for a dead strategy, of its last
     /// incarnation.
     pub full: u64,
 }
@@ -89,11 +90,11 @@ impl OrderEnd {
 /// The outcomes of a dead strategy's orders for which it received no report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderLosses {
-    /// Orders that disappeared.
+    /// Number of orders that disappeared.
     pub lost: u64,
-    /// Orders canceled by their venue.
+    /// Number of orders canceled by their venue.
     pub cancelled: u64,
-    /// Orders completed or refused by the engine.
+    /// Number of orders completed or refused by the engine.
     pub orphaned: u64,
 }
 
@@ -109,7 +110,7 @@ impl OrderLosses {
         }
     }
 
-    /// Returns the number of dead strategies' orders without a report, over all outcomes.
+    /// Returns the number of the dead strategy's orders without a report, over all outcomes.
     pub const fn total(&self) -> u64 {
         self.lost + self.cancelled + self.orphaned
     }
@@ -129,19 +130,19 @@ impl Sum for OrderLosses {
 /// quarantined strategies do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StampSpan {
-    /// Number of orders with a t1.
+    /// Number of orders with a stamp t1 (sent).
     pub sent: u64,
-    /// First t1; `u64::MAX` if nothing was sent.
+    /// The first stamp t1; `u64::MAX` if nothing was sent.
     pub first_sent: u64,
     /// The last stamp t1.
     pub last_sent: u64,
-    /// Number of orders with a t8.
+    /// Number of orders with a stamp t8 (report received).
     pub received: u64,
-    /// First t8; `u64::MAX` if no order returned.
+    /// The first stamp t8; `u64::MAX` if no order returned.
     pub first_received: u64,
     /// The last stamp t8.
     pub last_received: u64,
-    /// Sum of all t8 − t1.
+    /// Sum of t8 − t1 over all orders, in ticks.
     pub open_ticks: u128,
 }
 

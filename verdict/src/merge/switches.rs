@@ -17,13 +17,13 @@ use protocol::wire::OrderId;
 /// The activation of a kill switch: its scope, cause and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KillActivation {
-    /// Switch as logged.
+    /// Kill switch (scope and cause) as the orchestrator logged it.
     pub switch: KillSwitch,
     /// Time at which the orchestrator saw the kill switch, in ticks.
     pub seen: u64,
     /// Time at which the last order that it cancels was confirmed; `None` if that did not happen.
     pub done: Option<u64>,
-    /// Time at which the kill switch was turned off.
+    /// Time at which the kill switch was turned off, in ticks; `None` if it stayed on.
     pub revived: Option<u64>,
 }
 
@@ -87,11 +87,14 @@ impl KillSwitches {
         }
     }
 
+    /// Returns `true` if any kill switch is on, at the current position in the orchestrator's log.
     #[inline]
     pub fn is_any_on(&self) -> bool {
         !self.on.is_empty()
     }
 
+    /// Handles the dispatch of an order while a kill switch is on, and records a violation if the
+    /// switch covers the order.
     #[cold]
     pub fn on_dispatch(&mut self, record: Record, row: &OrderRow, instrument: u16, trading: &Trading) {
         if record.detail == NOT_NEW {

@@ -24,13 +24,14 @@ const SPARE_ROWS: u64 = 4096;
 pub(super) struct Partition {
     pub strategy: StrategyIndex,
     pub epoch: u16,
-    /// The strategy's log is untrusted: its stamps are never violations.
+    /// Whether the strategy's log is untrusted, so that its stamps are never violations.
     pub is_untrusted: bool,
-    /// The strategy misbehaved by the record, so that the engine's stamps of its orders may be
-    /// invalid as well.
+    /// Whether the strategy misbehaved according to the record, so that the engine's stamps of its
+    /// orders may be invalid as well.
     pub is_hostile: bool,
     pub rows: Vec<OrderRow>,
-    /// Instruments by sequence, up to the last order that does not trade instrument 0.
+    /// Instruments of the orders by sequence, up to the last order that does not trade instrument
+    /// 0.
     pub instruments: Vec<u16>,
     /// Exchange stamps by sequence, up to the last order that was at an exchange.
     at_exchange: Vec<ExchangeStamps>,
@@ -53,11 +54,13 @@ impl Partition {
         self.instruments.get(sequence as usize).copied().unwrap_or(0)
     }
 
+    /// Sets the instrument of the order with this sequence.
     pub fn set_instrument(&mut self, sequence: u64, instrument: u16) -> Result<(), MissingRow> {
         *grow_to(&mut self.instruments, sequence)? = instrument;
         Ok(())
     }
 
+    /// Returns the exchange's stamps of the order with this sequence; empty without any.
     #[inline]
     pub fn at_exchange(&self, sequence: u64) -> ExchangeStamps {
         self.at_exchange.get(sequence as usize).copied().unwrap_or_default()
@@ -69,6 +72,7 @@ impl Partition {
         grow_to(&mut self.at_exchange, sequence)
     }
 
+    /// Returns the top-of-book version that the order with this sequence claims to react to.
     #[inline]
     pub fn trigger(&self, sequence: u64) -> Option<u64> {
         self.triggers.get(sequence as usize).copied().filter(|version| *version > 0)
@@ -80,14 +84,17 @@ impl Partition {
         Ok(core::mem::replace(grow_to(&mut self.triggers, sequence)?, version) == 0)
     }
 
+    /// Iterates over the sequences of the orders that claim to react to a top-of-book version.
     pub fn triggered(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.triggers.len() as u64).filter(|sequence| self.trigger(*sequence).is_some())
     }
 
+    /// Returns `true` if an exchange stamped any order of this incarnation.
     pub fn has_exchange(&self) -> bool {
         !self.at_exchange.is_empty()
     }
 
+    /// Returns the id of the order with this sequence.
     pub const fn id(&self, sequence: u64) -> OrderId {
         OrderId::new(self.strategy.0, self.epoch, sequence)
     }
@@ -130,14 +137,14 @@ pub(super) struct PartitionBounds {
     pub later_rows: u64,
     pub last_epoch: u16,
     pub is_untrusted: bool,
-    /// Whether the engine's stamps of its orders are untrusted as well.
+    /// Whether the engine's stamps of the strategy's orders are untrusted as well.
     pub is_hostile: bool,
 }
 
 impl PartitionBounds {
-    /// Computes the limits from planned orders, records in the strategy's log and last epoch. No
-    /// more rows than planned, and no more than records, plus a margin for orders with lost stamps.
-    /// Memory use follows the size of the files.
+    /// Computes the maximum table size of a strategy from its planned orders, the records in its
+    /// log and its last epoch. No more rows than planned, and no more than records, plus a margin
+    /// for orders with lost stamps. Memory use follows the size of the files.
     pub fn new(planned: u64, records: u64, last_epoch: u16, is_untrusted: bool) -> Self {
         // A partition that doubles is at most twice as long as necessary.
         let rows = records.saturating_mul(2).saturating_add(SPARE_ROWS);
@@ -166,6 +173,7 @@ pub(super) struct OrderTable {
 const BLOCK: usize = 1 << 12;
 
 impl OrderTable {
+    /// Creates an empty table with the maximum size of each strategy's partitions.
     pub fn new(bounds: Vec<PartitionBounds>) -> Self {
         let partition = |(strategy, bounds): (usize, &PartitionBounds)| {
             Partition::new(StrategyIndex(strategy as u16), 0, bounds)
@@ -176,7 +184,7 @@ impl OrderTable {
         Self { partitions, later }
     }
 
-    /// Returns the orders of an incarnation, given one of its order ids, with a row for that order.
+    /// Returns the orders of the incarnation of an order id, with a row for that order.
     #[inline]
     pub fn partition(&mut self, id: OrderId) -> Result<&mut Partition, MissingRow> {
         let mut partition_index = id.strategy().as_usize();
@@ -261,31 +269,34 @@ impl OrderTable {
         }
     }
 
-    /// Returns the last incarnation of a strategy of which any stamp was found.
+    /// Returns the newest epoch of a strategy of which any stamp was found.
     pub fn newest_epoch(&self, strategy: StrategyIndex) -> u16 {
         self.later.get(strategy.as_usize()).map_or(0, |later| later.partition_indices.len() as u16)
     }
 
+    /// Returns the stamps of an order; `None` if it has no row.
     pub fn row(&self, id: OrderId) -> Option<&OrderRow> {
         self.partition_of(id.strategy(), id.epoch())?.rows.get(usize::try_from(id.sequence()).ok()?)
     }
 
+    /// Returns the exchange's stamps of an order; empty without any.
     pub fn at_exchange(&self, id: OrderId) -> ExchangeStamps {
         let partition = self.partition_of(id.strategy(), id.epoch());
         partition.map_or_else(ExchangeStamps::default, |partition| partition.at_exchange(id.sequence()))
     }
 
-    /// Returns the instrument of an order by its gateway's log; 0 if that has none.
+    /// Returns the instrument of an order according to its gateway's log; 0 without a record.
     pub fn instrument(&self, id: OrderId) -> u16 {
         self.partition_of(id.strategy(), id.epoch())
             .map_or(0, |partition| partition.instrument(id.sequence()))
     }
 
+    /// Iterates over the rows of all orders with stamps.
     pub fn rows(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.blocks().flat_map(block_rows)
     }
 
-    /// Iterates over the rows of one strategy's orders, without touching those of others.
+    /// Iterates over the rows of one strategy's orders, without reading those of others.
     pub fn rows_of(&self, strategy: StrategyIndex) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         let partitions = self.partitions.iter().filter(move |partition| partition.strategy == strategy);
         partitions.flat_map(blocks_of).flat_map(block_rows)

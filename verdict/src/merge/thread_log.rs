@@ -11,18 +11,19 @@ pub struct ThreadLog {
     pub name: String,
     /// Number of records in the log.
     pub records: u64,
-    /// Final status block; empty for an untrusted log.
+    /// Final status block of the thread; empty for an untrusted log.
     pub status: ThreadStatus,
     /// Final counters of the thread's agents; all zero for an untrusted log.
     pub counters: ThreadCounters,
-    /// Log and status block are untrusted: the strategy was quarantined and may have overwritten
-    /// them.
+    /// Whether log and status block are untrusted: the strategy was quarantined and may have
+    /// overwritten them.
     pub is_untrusted: bool,
     /// Number of stamps that precede their predecessor: the thread's clock went back.
     pub went_back: u64,
-    /// Gaps in its duty cycles, at most [`MAX_GAPS`](protocol::gaps::MAX_GAPS), in log order.
+    /// Gaps in the thread's duty cycles, at most [`MAX_GAPS`](protocol::gaps::MAX_GAPS), in log
+    /// order.
     pub gaps: Vec<Gap>,
-    /// Sleeps by its own idle strategy, up to the capacity of its log, in log order.
+    /// Sleeps of the thread by its own idle strategy, up to the capacity of its log, in log order.
     pub sleeps: Vec<Gap>,
 }
 

@@ -100,6 +100,7 @@ impl Violations {
         }
     }
 
+    /// Returns the number of violations of all kinds together.
     pub fn total(&self) -> u64 {
         self.0.iter().fold(0, |sum: u64, violation| sum.saturating_add(violation.count))
     }
@@ -109,6 +110,7 @@ impl Violations {
         self.0.first()
     }
 
+    /// Adds the violations of another collection, kind by kind.
     pub fn append(&mut self, other: Violations) {
         for Violation { kind, count, first } in other.0 {
             self.add_many(kind, count, || first);
@@ -137,7 +139,8 @@ impl Findings {
         self.0.entry(sole_source).or_default().add(kind, example);
     }
 
-    /// Returns the violations that do not rest on a strategy's word, for more to be added.
+    /// Returns the violations that do not depend on the stamps of a single strategy, for more to be
+    /// added.
     pub fn certain(&mut self) -> &mut Violations {
         self.0.entry(None).or_default()
     }
@@ -152,6 +155,7 @@ impl Findings {
         self.0.remove(&Some(strategy));
     }
 
+    /// Converts the findings to violations of the whole run, sorted by kind.
     pub fn into_sorted(self) -> Vec<Violation> {
         let mut all = Violations::default();
         self.0.into_values().for_each(|violations| all.append(violations));

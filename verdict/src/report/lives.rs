@@ -1,4 +1,4 @@
-//! Report of the lives of strategies that had more than one, or that an operator added.
+//! Report of the incarnations of strategies that had several, or that an operator added.
 
 use super::incidents::{life_name, shortened};
 use super::strategies::display_name;

@@ -10,7 +10,7 @@ const MAX_CAUSES: usize = 8;
 /// What the deaths of engine and exchanges cost in a run, in one sentence.
 pub(super) struct RestartHeadline {
     pub text: String,
-    /// Service came back after each death, and no order is missing.
+    /// Whether service came back after each death, and no order is missing.
     pub is_whole: bool,
 }
 

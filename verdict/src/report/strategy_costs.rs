@@ -1,4 +1,4 @@
-//! The tables of what strategies cost at each level besides latency.
+//! The tables of the costs of strategies at each isolation level besides latency.
 
 use super::units::{duration_or_dash, plain, short};
 use crate::summary::{StrategyCosts, Summary};
@@ -25,7 +25,7 @@ fn count(value: f64) -> String {
     short(value.round() as u64)
 }
 
-/// The columns of CPU time, memory, start and restart.
+/// The columns of the first table: CPU time, memory, start and restart.
 pub const USAGE: [Column<'static, StrategyCosts>; 7] = [
     ("CPU s/M", &|row| number(row.cpu_s_per_million)),
     ("idle CPU", &|row| number(row.idle_cpu)),
@@ -36,7 +36,7 @@ pub const USAGE: [Column<'static, StrategyCosts>; 7] = [
     ("restart", &|row| time(row.restart_ns)),
 ];
 
-/// The columns of faults, switches and misses.
+/// The columns of the second table: page faults, context switches and cache misses.
 pub const EVENTS: [Column<'static, StrategyCosts>; 5] = [
     ("faults", &|row| count(row.minor_faults)),
     ("voluntary", &|row| count(row.voluntary_switches)),
@@ -45,7 +45,7 @@ pub const EVENTS: [Column<'static, StrategyCosts>; 5] = [
     ("LLC/order", &|row| number(row.last_level_misses)),
 ];
 
-/// The explanation of the first table.
+/// The note below the table of CPU time, memory, start and restart.
 pub const USAGE_NOTE: &str = "CPU s/M: of strategies for a million of their orders; idle CPU: seconds for each second without work; \
                                      memory of a strategy's process (a thread has none of its own)";
 

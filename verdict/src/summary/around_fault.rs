@@ -1,4 +1,5 @@
-//! The latency of the strategies without a fault, before the first fault of another and after it.
+//! The latency of the strategies without a fault, before and after the first fault of another
+//! strategy.
 //!
 //! An incident's window has a few hundred orders. The time before and the time after have enough
 //! for every percentile.
@@ -14,9 +15,9 @@ use std::collections::BTreeSet;
 /// rt_venue of the orders of strategies without a fault, by the time at which they returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AroundFault {
-    /// Orders that returned before the first fault.
+    /// rt_venue of the orders that returned before the first fault.
     pub before: Distribution,
-    /// Orders that returned after it.
+    /// rt_venue of the orders that returned after the first fault.
     pub after: Distribution,
 }
 

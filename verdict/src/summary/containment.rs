@@ -24,19 +24,22 @@ pub struct IncidentSummary {
     pub strategy: StrategyIndex,
     /// Epoch of the incarnation that died.
     pub epoch: u16,
-    /// Cause: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, `quarantined: bad-cursor`, …
+    /// Cause of the death: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, `quarantined:
+    /// bad-cursor`, …
     pub cause: String,
-    /// Violation for which the engine quarantined it; null if it did not. A quarantined strategy is
-    /// not restarted.
+    /// Violation for which the engine quarantined the strategy; null if it did not. A quarantined
+    /// strategy is not restarted.
     pub quarantined: Option<ProtocolViolation>,
-    /// Time of the injected fault; null without one.
+    /// Time of the injected fault in nanoseconds; null without one.
     pub fault_ns: Option<u64>,
-    /// Time at which the launcher detected the death or the hang, or the engine quarantined the
-    /// strategy.
+    /// Time in nanoseconds at which the launcher detected the death or the hang, or the engine
+    /// quarantined the strategy.
     pub detected_ns: u64,
-    /// Time from detection until the engine had repaired the rings; null if the run ended before.
+    /// Nanoseconds from detection until the engine had repaired the rings; null if the run ended
+    /// before.
     pub detect_to_repair_ns: Option<u64>,
-    /// Time from repair until the next incarnation ran its duty cycles; null if there is none.
+    /// Nanoseconds from repair until the next incarnation ran its duty cycles; null if there is
+    /// none.
     pub repair_to_restart_ns: Option<u64>,
     /// Reason for which the strategy was not restarted any more; null if it was, or the plan has no
     /// restarts.
@@ -48,14 +51,14 @@ pub struct IncidentSummary {
     /// CPU time of the killed process until it ended, if that took long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_exit: Option<CpuShortage>,
-    /// Its death was proven before the kernel had dismantled its process.
+    /// Whether the strategy's death was proven before the kernel had dismantled its process.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub proven_early: bool,
-    /// An operator ended it, and how; null if it died.
+    /// How an operator ended the incarnation; null if it died.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_operator: Option<EndByOperator>,
-    /// The strategies that shared its process and ended with it, itself included; absent if it had
-    /// a process of its own.
+    /// The strategies that shared its process and ended with it, this one included; absent if it
+    /// had a process of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub group: Vec<StrategyIndex>,
     /// Outcomes of the orders that the dead incarnation received no report for.
@@ -67,13 +70,13 @@ pub struct IncidentSummary {
 /// Number and latency of other strategies' orders that an incident affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survivors {
-    /// Number of orders.
+    /// Number of affected orders.
     pub orders: u64,
-    /// Median rt_venue; from 20 orders on.
+    /// Median of rt_venue in nanoseconds; from 20 orders on.
     pub p50_ns: Option<u64>,
-    /// 99.9th percentile; from 10,000 orders on.
+    /// 99.9th percentile of rt_venue in nanoseconds; from 10,000 orders on.
     pub p999_ns: Option<u64>,
-    /// Maximum.
+    /// Maximum of rt_venue in nanoseconds.
     pub max_ns: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! What a crossover shows: each level against the first threads, or without any against the first
-//! level, with intervals.
+//! The result of a crossover run: each level compared with the first threads, or without any with
+//! the first level, with intervals.
 //!
 //! Orders that were due together share the machine's state, so they are no independent samples: the
 //! unit is a block, in which each level has one epoch. An interval comes from resampling whole
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use shm::random::SplitMix64;
 use std::collections::BTreeMap;
 
-/// The fewest blocks from which an interval is estimated.
+/// Minimum number of blocks from which an interval is estimated.
 pub const MIN_BLOCKS: usize = 20;
 
 /// Number of resampled runs of an interval.
@@ -26,9 +26,9 @@ pub struct CrossoverSummary {
     pub epoch_ns: u64,
     /// Number of compared blocks, in each of which every level had one epoch.
     pub blocks: u64,
-    /// Each level against the reference, in the order of the levels.
+    /// Comparison of each level with the reference, in the order of the levels.
     pub levels: Vec<LevelDifference>,
-    /// Place of the reference among the levels: of the first threads, or without any 0.
+    /// Index of the reference among the levels: that of the first threads, or without any 0.
     #[serde(default, skip_serializing_if = "is_first")]
     pub reference: usize,
 }
@@ -45,12 +45,13 @@ impl CrossoverSummary {
     }
 }
 
-/// One level against the reference of its run, by `rt_venue` from the due time.
+/// The comparison of one isolation level with the reference of its run, by `rt_venue` from the due
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelDifference {
-    /// The level.
+    /// The compared isolation level.
     pub level: IsolationLevel,
-    /// Number of earlier places with the same level: above 0 in an A/A test.
+    /// Number of earlier levels in the list that are equal to this one: above 0 in an A/A test.
     pub again: usize,
     /// Number of compared orders of the level.
     pub orders: u64,
@@ -62,7 +63,7 @@ pub struct LevelDifference {
     pub beyond_p99: Option<Ratio>,
 }
 
-/// A ratio to the reference, with its interval at 95 %.
+/// A ratio of a level's figure to that of the reference, with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// The estimate: 1.0 is no difference.

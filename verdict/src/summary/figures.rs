@@ -22,25 +22,25 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 /// A duration that is measured for every returned order, such as a stage or the round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// A stage of the flow.
+    /// A stage of an order's path.
     Stage(Stage),
-    /// The round trip t8 − t1.
+    /// The whole round trip t8 − t1.
     RoundTrip,
     /// Round trip without venue service: the time that the engine adds. Excludes
     /// [`Measure::GatewayLateness`], which lies between t4 and t5.
     RtVenue,
     /// rt_venue from the due time on: a late sender cannot hide a stall.
     RtVenueFromDue,
-    /// Send lag t1 − due.
+    /// The time t1 − due by which an order was sent late.
     SendLag,
-    /// Gateway lateness t5 − release: from the time when the venue's answer was due until the
-    /// gateway took it. Part of venue service.
+    /// The time t5 − release, from when the venue's answer was due until the gateway took it. Part
+    /// of venue service.
     GatewayLateness,
     /// A stage of the time at a venue that is an exchange.
     Exchange(ExchangeStage),
     /// Tick-to-trade: from the exchange's write of the triggering touch to t1.
     TickToTrade,
-    /// Time from that write until the exchange received the order.
+    /// Time from the write of the triggering touch until the exchange received the order.
     TickToExchange,
     /// rt_venue of the orders that no stall of the machine affected: see [`crate::tail`].
     StallFree,
@@ -52,7 +52,7 @@ const STAGES: usize = Stage::ALL.len();
 
 impl Measure {
     /// The measured durations of every run, in report order: the stages of an order's path, then
-    /// sums.
+    /// their sums.
     pub const ALL: [Measure; STAGES + 5] = {
         let mut all = [Measure::RoundTrip; STAGES + 5];
         let mut index = 0;
@@ -67,7 +67,7 @@ impl Measure {
         all
     };
 
-    /// The stages of the time at an exchange; only for runs with an exchange.
+    /// The stages of an order's time at an exchange; only for runs with an exchange.
     pub const EXCHANGE: [Measure; ExchangeStage::ALL.len()] = [
         Measure::Exchange(ExchangeStage::SessionOut),
         Measure::Exchange(ExchangeStage::Match),
@@ -126,7 +126,7 @@ impl Measure {
     }
 }
 
-/// The samples of one measured duration: a histogram with exact minimum, maximum and sum.
+/// The samples of one measured duration: a histogram, with exact minimum, maximum and sum.
 #[derive(Clone, Debug)]
 pub struct MeasureSeries {
     histogram: Histogram<u64>,
@@ -183,7 +183,7 @@ impl MeasureSeries {
         (histogram.len() >= needed.max(1)).then(|| histogram.value_at_quantile(quantile).clamp(min, max))
     }
 
-    /// Returns count, extremes, mean and percentiles of the duration's samples.
+    /// Returns count, extremes, mean and percentiles of the duration's samples, in nanoseconds.
     pub fn distribution(&self, ns_per_tick: f64) -> Distribution {
         let MeasureSeries { histogram, min_ticks, max_ticks, sum_ticks } = self;
         let (min, max) = (to_ns(*min_ticks, ns_per_tick), to_ns(*max_ticks, ns_per_tick));
@@ -260,7 +260,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Takes the samples of every complete order of a merged run that was due after the warm-up.
+    /// Collects the samples of every complete order of a merged run that was due after the warm-up.
     /// The run's strategies had these levels.
     pub fn measure(merged: &MergedRun, isolation: IsolationLevels, ns_per_tick: f64) -> Self {
         let mut figures = Self {
@@ -293,8 +293,8 @@ impl Figures {
         self.record_untouched(merged, untouched, Measure::StallFree, |row| Some(engine_ticks(row)));
     }
 
-    /// Adds the samples of orders that no steal affected. `untouched` has a bit for each measured
-    /// order of the merge.
+    /// Adds the samples of orders that no steal of the hypervisor affected. `untouched` has a bit
+    /// for each measured order of the merge.
     pub fn record_without_steal(&mut self, merged: &MergedRun, untouched: &BitSet) {
         self.knows_steal = true;
         self.record_untouched(merged, untouched, Measure::WithoutSteal, from_due);
@@ -371,13 +371,13 @@ impl Figures {
     }
 
     /// Returns `true` if the samples of orders that no steal affected were added.
-    pub const fn knows_steal(&self) -> bool {
+    pub const fn has_without_steal(&self) -> bool {
         self.knows_steal
     }
 
-    /// Returns the distributions of each place of an isolation level, in a run with several levels:
-    /// the level, the number of places before it with the same level, and the distributions by the
-    /// name of their measure.
+    /// Returns the latencies of each isolation level in a run with several levels: the level, the
+    /// number of earlier groups with the same level, and the distributions by the name of their
+    /// measure.
     pub fn levels(&self) -> impl Iterator<Item = (IsolationLevel, usize, BTreeMap<String, Distribution>)> {
         self.levels.iter().map(|own| (own.level, own.again, own.distributions(self.ns_per_tick)))
     }
@@ -413,8 +413,8 @@ pub(super) fn from_due(row: &OrderRow) -> Option<u64> {
     Some(engine_ticks(row).saturating_add(slip))
 }
 
-/// Returns the exact quantile of values; `None` if there are fewer than `needed`. Reorders the
-/// slice.
+/// Returns the exact quantile of unsorted values; `None` if there are fewer than `needed`. Reorders
+/// the slice.
 pub fn quantile(values: &mut [u64], quantile: f64, needed: usize) -> Option<u64> {
     if values.len() < needed {
         return None;
@@ -426,10 +426,10 @@ pub fn quantile(values: &mut [u64], quantile: f64, needed: usize) -> Option<u64>
 
 /// Samples that a percentile needs beyond it.
 const SAMPLES_BEYOND: f64 = 10.0;
-/// Minimum samples for a median: ten beyond it, as for every percentile.
+/// Minimum number of samples for a median: ten beyond it, as for every percentile.
 pub const SAMPLES_FOR_P50: u64 = 20;
 pub(crate) const SAMPLES_FOR_P99: u64 = 1_000;
-/// Minimum samples for a 99.9th percentile.
+/// Minimum number of samples for a 99.9th percentile.
 pub const SAMPLES_FOR_P999: u64 = 10_000;
 
 /// Count, mean, extremes and percentiles of a measured duration, in nanoseconds. Minimum, maximum
@@ -438,21 +438,21 @@ pub const SAMPLES_FOR_P999: u64 = 10_000;
 pub struct Distribution {
     /// Number of samples.
     pub count: u64,
-    /// Minimum.
+    /// Minimum of the samples, in nanoseconds.
     pub min_ns: Option<u64>,
-    /// Median; from 20 samples on.
+    /// Median in nanoseconds; from 20 samples on.
     pub p50_ns: Option<u64>,
-    /// 90th percentile; from 100 samples on.
+    /// 90th percentile in nanoseconds; from 100 samples on.
     pub p90_ns: Option<u64>,
-    /// 99th percentile; from 1,000 samples on.
+    /// 99th percentile in nanoseconds; from 1,000 samples on.
     pub p99_ns: Option<u64>,
-    /// 99.9th percentile; from 10,000 samples on.
+    /// 99.9th percentile in nanoseconds; from 10,000 samples on.
     pub p999_ns: Option<u64>,
-    /// 99.99th percentile; from 100,000 samples on.
+    /// 99.99th percentile in nanoseconds; from 100,000 samples on.
     pub p9999_ns: Option<u64>,
-    /// Maximum.
+    /// Maximum of the samples, in nanoseconds.
     pub max_ns: Option<u64>,
-    /// Mean.
+    /// Mean of the samples, in nanoseconds.
     pub mean_ns: Option<f64>,
 }
 
@@ -478,7 +478,7 @@ impl Distribution {
     }
 }
 
-/// Converts ticks to nanoseconds, rounded to the nearest.
+/// Converts ticks to nanoseconds, rounded to the nearest nanosecond.
 #[inline]
 pub fn to_ns(ticks: u64, ns_per_tick: f64) -> u64 {
     // Saturates; never NaN, since the calibration is finite and positive.

@@ -1,4 +1,4 @@
-//! Orders in flight: sampled by the launcher, and by Little's law.
+//! The mean number of orders in flight: sampled by the launcher, and by Little's law.
 
 use crate::merge::MergedRun;
 use protocol::labels::StrategyCounter;
@@ -14,17 +14,18 @@ use serde::{Deserialize, Serialize};
 /// any run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InFlight {
-    /// Mean of the launcher's samples, weighted by time.
+    /// Mean number of open orders over the launcher's samples, weighted by time.
     pub measured: Option<f64>,
-    /// Number of samples.
+    /// Number of the launcher's samples.
     pub samples: u64,
-    /// Little's law: completions per second times the mean round trip.
+    /// Mean number of open orders by Little's law: completions per second times the mean round
+    /// trip.
     pub littles_law: Option<f64>,
-    /// Difference in orders: measured minus Little's law.
+    /// Measured number of open orders minus the number by Little's law.
     pub difference: Option<f64>,
     /// Allowed difference in orders; see `allowed_difference`.
     pub allowed: Option<f64>,
-    /// Sum of each strategy's maximum: an upper bound of the orders open at once.
+    /// Sum of each strategy's maximum of open orders: an upper bound of the orders open at once.
     pub max: Option<u64>,
 }
 

@@ -37,6 +37,7 @@ pub(super) struct IncidentWindows {
 }
 
 impl IncidentWindows {
+    /// Computes the windows of the record's incidents, in ticks.
     pub fn from_record(record: &RunRecord) -> Self {
         // With the calibration before the run, which the launcher used to convert ticks.
         let (start, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);

@@ -25,7 +25,7 @@ const MEASURES: [Measure; 3] =
 pub struct LeaveOneOut {
     /// Index of the excluded strategy.
     pub strategy: StrategyIndex,
-    /// Number of its orders in the pool.
+    /// Number of the excluded strategy's orders in the pool.
     pub orders: u64,
     /// Percentiles of the stage `submit` without the strategy.
     pub submit: PooledPercentiles,
@@ -40,9 +40,9 @@ pub struct LeaveOneOut {
 /// orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PooledPercentiles {
-    /// Median.
+    /// Median in nanoseconds.
     pub p50_ns: Option<u64>,
-    /// 99th percentile.
+    /// 99th percentile in nanoseconds.
     pub p99_ns: Option<u64>,
 }
 
@@ -121,7 +121,7 @@ pub(super) fn notes(all: &[LeaveOneOut], figures: &Figures) -> Vec<String> {
     notes
 }
 
-/// Formats the range of each latency percentile (rt_venue) when one strategy is left out.
+/// Formats the range of each pooled percentile of rt_venue when one strategy is left out.
 pub fn format_leave_one_out(all: &[LeaveOneOut]) -> Vec<String> {
     let range = |of: fn(&LeaveOneOut) -> Option<u64>| {
         let low = all.iter().filter_map(of).min()?;

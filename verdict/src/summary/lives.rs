@@ -1,5 +1,5 @@
-//! The lives of strategies: their incarnations one after the other, with the kind, the time and the
-//! orders of each.
+//! The incarnations of strategies one after the other, with the kind, the time and the orders of
+//! each.
 
 use super::figures::{Distribution, engine_ticks};
 use super::strategies::distribution;
@@ -18,19 +18,20 @@ pub struct LifeSummary {
     pub strategy: StrategyIndex,
     /// Epoch of the incarnation.
     pub epoch: u16,
-    /// Kind: a built-in name, or `exec:` and a command.
+    /// Kind of the strategy: a built-in name, or `exec:` and a command.
     pub kind: String,
-    /// Time at which it ran, or was started if it never did.
+    /// Time in nanoseconds at which the incarnation ran, or was started if it never did.
     pub from_ns: u64,
-    /// Time at which its end was detected; null if it lived to the end of the run.
+    /// Time in nanoseconds at which the incarnation's end was detected; null if it lived to the end
+    /// of the run.
     pub to_ns: Option<u64>,
-    /// Number of orders that it sent.
+    /// Number of orders that the incarnation sent.
     pub sent: u64,
-    /// Number of its orders that were returned to it.
+    /// Number of the incarnation's orders that were returned to it.
     pub returned: u64,
-    /// rt_venue of its orders after the warm-up.
+    /// rt_venue of the incarnation's orders after the warm-up.
     pub rt_venue: Distribution,
-    /// How it ended; null if it lived to the end of the run.
+    /// How the incarnation ended; null if it lived to the end of the run.
     pub ended: Option<String>,
 }
 

@@ -63,7 +63,7 @@ pub struct Summary {
     pub run: String,
     /// Version of bulkhead.
     pub version: String,
-    /// Build of bulkhead.
+    /// The build of bulkhead that evaluated the run.
     #[serde(default)]
     pub build: Build,
     /// Start of the run, UTC.
@@ -105,42 +105,45 @@ pub struct Summary {
     pub market: Option<MarketStages>,
     /// Round trip t8 − t1.
     pub round_trip: Distribution,
-    /// Round trip without venue service: the time that the engine adds, except for
+    /// Round trip without venue service: the time that the engine adds, apart from
     /// `gateway_lateness`, which lies between t4 and t5.
     pub rt_venue: Distribution,
     /// rt_venue of the orders that no stall of the machine affected; null if unknown.
     #[serde(default)]
     pub stall_free: Option<StallFree>,
-    /// t8 − due without venue service; empty under closed pacing.
+    /// Time t8 − due without venue service; empty under closed pacing.
     pub rt_venue_from_due: Distribution,
-    /// The same of the orders that no steal of the host affected; null if it is not known.
+    /// `rt_venue_from_due` of the orders that no steal of the host affected; null if it is not
+    /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_steal: Option<Distribution>,
     /// Orders of the warm-up, which are in no distribution; null without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUp>,
-    /// Send lag t1 − due; empty under closed pacing.
+    /// Time t1 − due by which orders were sent late; empty under closed pacing.
     #[serde(rename = "slip")]
     pub send_lag: Distribution,
-    /// Gateway lateness t5 − release: part of venue service, and so not of `rt_venue`.
+    /// Time t5 − release by which gateways were late: part of venue service, and so not of
+    /// `rt_venue`.
     pub gateway_lateness: Distribution,
     /// Threads of the run, in the order of the plan.
     pub processes: Vec<ThreadSummary>,
     /// Share of its time that the orchestrator's thread spent in duty cycles with work, 0 to 1.
     #[serde(rename = "orchestrator_utilisation")]
     pub orchestrator_utilization: Option<f64>,
-    /// Orders in flight.
+    /// Mean number of orders in flight, by samples and by Little's law.
     pub in_flight: InFlight,
     /// Deaths of strategies during the run, in the order of their detection.
     #[serde(default)]
     pub incidents: Vec<IncidentSummary>,
-    /// Lives of strategies that had more than one, or that an operator added.
+    /// Incarnations of strategies that had more than one, or that an operator added.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lives: Vec<LifeSummary>,
-    /// Effect of all incidents on the other strategies; null without deaths.
+    /// Effect of all strategy deaths on the other strategies; null without deaths.
     #[serde(default)]
     pub containment: Option<Containment>,
-    /// The others' latency before and after the first fault of a strategy; null without one.
+    /// Latency of the strategies without a fault, before and after the first fault of another; null
+    /// without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub around_fault: Option<AroundFault>,
     /// Restarts of engine roles from their journals, in the order of their detection.
@@ -155,13 +158,13 @@ pub struct Summary {
     /// Positions, profit and loss, refused orders and kill switches; null without any.
     #[serde(default)]
     pub trading: Option<TradingSummary>,
-    /// Each strategy individually; empty if all are of one built-in kind.
+    /// Figures of each strategy; empty if all are of one built-in kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strategies: Vec<StrategySummary>,
     /// Latencies of each isolation level; empty if all strategies have the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<LevelSummary>,
-    /// The levels against threads, in a run in which they took turns; null in others.
+    /// Comparison of levels with threads, in a run in which they took turns; null in others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crossover: Option<CrossoverSummary>,
     /// Pooled percentiles without the orders of each strategy; empty if only one has orders.
@@ -169,18 +172,18 @@ pub struct Summary {
     pub leave_one_out: Vec<LeaveOneOut>,
     /// Extra work of the orchestrator.
     pub work: WorkSummary,
-    /// Clock and its calibration.
+    /// The run's clock and its calibration.
     pub clock: ClockSummary,
-    /// Core-to-core round trip between two of the run's cores, before and after.
+    /// Core-to-core round trip between two of the run's cores, before and after the run.
     #[serde(rename = "floor")]
     pub core_to_core_rtt: CoreToCoreRtt,
-    /// Time from the first spawn to the start, in nanoseconds.
+    /// Time from the first spawn of a process to the start of trading, in nanoseconds.
     pub startup_ns: u64,
     /// Proportional set size (PSS) of all processes together, in bytes, when half of the orders
     /// were sent; null if not sampled.
     #[serde(default)]
     pub pss_bytes: Option<u64>,
-    /// Schedule of the orders.
+    /// Source of the orders: a drawn schedule or a recorded flow.
     pub input: InputRecord,
     /// Machine that the run used.
     pub machine: Machine,
@@ -201,7 +204,8 @@ pub struct Summary {
     /// Why misses of caches were not counted; null if they were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub misses_absent: Option<String>,
-    /// Interrupts of the run's cores, as far as the kernel counts them; empty in older summaries.
+    /// Number of interrupts on each of the run's cores, as far as the kernel counts them; empty in
+    /// older summaries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<CoreInterrupts>,
 }
@@ -211,7 +215,7 @@ pub struct Summary {
 pub struct CoreInterrupts {
     /// Number of the core.
     pub core: u32,
-    /// Number of interrupts.
+    /// Number of interrupts on the core.
     pub count: u64,
 }
 
@@ -274,10 +278,10 @@ impl<'de> Deserialize<'de> for Stages {
 pub struct ExchangeStages {
     /// Time from the gateway through the session to the exchange.
     pub session_out: Distribution,
-    /// Time in the matching engine, until the order's first report.
+    /// Time in the matching engine, from the order's arrival until its first report.
     #[serde(rename = "match")]
     pub matching: Distribution,
-    /// Through the session back to the gateway.
+    /// Time from the exchange through the session back to the gateway.
     pub session_back: Distribution,
 }
 
@@ -291,9 +295,9 @@ pub struct MarketStages {
     pub versions_heard: u64,
     /// Number of versions that were overwritten before a listening strategy read them.
     pub versions_missed: u64,
-    /// Time until the strategy was about to push the order (t1).
+    /// Time from the write until the strategy was about to push the order (t1).
     pub tick_to_trade: Distribution,
-    /// Time until the exchange received the order.
+    /// Time from the write until the exchange received the order.
     pub tick_to_exchange: Distribution,
 }
 
@@ -304,7 +308,7 @@ pub struct StallFree {
     /// Share of excluded orders, which a gap or the backlog after one affected, 0 to 1.
     #[serde(rename = "taken_out")]
     pub excluded_share: f64,
-    /// rt_venue of the remaining orders.
+    /// rt_venue of the orders that are not excluded.
     pub rt_venue: Distribution,
 }
 
@@ -334,7 +338,8 @@ pub struct ClockSummary {
     pub stamps_ns: f64,
     /// Nanoseconds per tick, over the whole run.
     pub ns_per_tick: f64,
-    /// Difference of the calibrations before and over the run, in parts per million.
+    /// Relative difference between the calibration before the run and that over the run, in parts
+    /// per million.
     pub drift_ppm: f64,
 }
 
@@ -404,7 +409,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         stall_free: stall_free(figures),
         rt_venue_from_due: distribution_of(Measure::RtVenueFromDue),
         warm_up,
-        without_steal: figures.knows_steal().then(|| distribution_of(Measure::WithoutSteal)),
+        without_steal: figures.has_without_steal().then(|| distribution_of(Measure::WithoutSteal)),
         send_lag: distribution_of(Measure::SendLag),
         gateway_lateness: distribution_of(Measure::GatewayLateness),
         orchestrator_utilization: engine.and_then(|thread| thread.utilization),

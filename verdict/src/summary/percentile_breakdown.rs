@@ -13,7 +13,7 @@ const MIN_ORDERS: u64 = 20;
 /// The mean stage times of the orders around a percentile of rt_venue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PercentileBreakdown {
-    /// Percentile of rt_venue.
+    /// Name of the percentile of rt_venue.
     pub percentile: String,
     /// Minimum rt_venue in the group, in nanoseconds.
     pub from_ns: u64,
@@ -21,7 +21,7 @@ pub struct PercentileBreakdown {
     pub to_ns: u64,
     /// Number of orders in the group.
     pub orders: u64,
-    /// Mean rt_venue, in nanoseconds.
+    /// Mean rt_venue of the group, in nanoseconds.
     pub rt_venue_ns: f64,
     /// Mean of each stage in path order, without the venue's; their sum is `rt_venue_ns`.
     pub stages: Vec<StageMean>,
@@ -32,7 +32,7 @@ pub struct PercentileBreakdown {
 pub struct StageMean {
     /// Name of the stage.
     pub stage: String,
-    /// Mean in nanoseconds.
+    /// Mean time of the stage, in nanoseconds.
     pub mean_ns: f64,
 }
 

@@ -24,33 +24,33 @@ use serde::{Deserialize, Serialize};
 pub struct RoleRestartSummary {
     /// Role that was restarted: `exchange-0`, `engine`.
     pub role: String,
-    /// Cause: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
+    /// Cause of the death: `signal 9 (SIGKILL)`, `hangs: no duty cycle for 200ms`, …
     pub cause: String,
-    /// Time of the injected fault; null without one.
+    /// Time of the injected fault in nanoseconds; null without one.
     pub fault_ns: Option<u64>,
-    /// Time at which the launcher detected the death or the hang.
+    /// Time in nanoseconds at which the launcher detected the death or the hang.
     pub detected_ns: u64,
-    /// Time from detection until the successor ran its duty cycles with the whole state of the
-    /// journal; null if the run ended before.
+    /// Nanoseconds from detection until the successor ran its duty cycles with the whole state of
+    /// the journal; null if the run ended before.
     pub detect_to_recovery_ns: Option<u64>,
     /// The steps of the restart.
     #[serde(default)]
     pub steps: RestartSteps,
-    /// Time from the death (or its detection, if unknown) until the successor stamped its first
-    /// order; null without an order.
+    /// Nanoseconds from the death (or its detection, if unknown) until the successor stamped its
+    /// first order; null without an order.
     pub first_served_ns: Option<u64>,
-    /// Records in the journal at that time.
+    /// Number of records in the journal at the restart.
     pub records: u64,
-    /// Journal records that the successor replayed; the others were part of its snapshot or standby
-    /// state.
+    /// Number of journal records that the successor replayed; the others were part of its snapshot
+    /// or standby state.
     #[serde(rename = "again", default)]
     pub replayed: u64,
-    /// Orders that were at the role, or arrived, during its absence; for the engine, without those
-    /// of dead strategies.
+    /// Number of orders that were at the role, or arrived, during its absence; for the engine,
+    /// without those of dead strategies.
     pub in_flight: u64,
-    /// Orders in flight that the successor answered; the strategies of the others died.
+    /// Number of orders in flight that the successor answered; the strategies of the others died.
     pub answered: u64,
-    /// Longest round trip of those that returned; null if none did.
+    /// Longest round trip of the answered orders in nanoseconds; null if none returned.
     pub longest_ns: Option<u64>,
 }
 

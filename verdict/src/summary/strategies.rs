@@ -16,27 +16,27 @@ use serde::{Deserialize, Serialize};
 pub struct StrategySummary {
     /// Index of the strategy.
     pub strategy: StrategyIndex,
-    /// Kind: a built-in name, or `exec:` and a command.
+    /// Kind of the strategy: a built-in name, or `exec:` and a command.
     pub kind: String,
-    /// Isolation between it and the engine.
+    /// Isolation level between the strategy and the engine.
     #[serde(default)]
     pub level: Option<IsolationLevel>,
-    /// Number of orders sent.
+    /// Number of orders that the strategy sent.
     pub sent: u64,
-    /// rt_venue of its orders: the time that the engine adds.
+    /// rt_venue of the strategy's orders: the time that the engine adds.
     pub rt_venue: Distribution,
-    /// Send lag t1 − due of its orders with a due time.
+    /// Time t1 − due by which the strategy sent its orders late, for orders with a due time.
     #[serde(rename = "slip")]
     pub send_lag: Distribution,
     /// Tick-to-trade: from the top of book that triggered an order to its t1.
     pub tick_to_trade: Distribution,
-    /// Number of gaps in its duty cycles of more than 3 µs.
+    /// Number of gaps of more than 3 µs in the strategy's duty cycles.
     pub gaps: u64,
-    /// Longest time between the starts of two duty cycles, in nanoseconds.
+    /// Longest time between the starts of two of the strategy's duty cycles, in nanoseconds.
     pub longest_gap_ns: u64,
-    /// Resource usage of its process; null if it shares one.
+    /// Resource usage of the strategy's process; null if it shares one.
     pub usage: Option<ProcessUsage>,
-    /// Causes of its slowest orders; null with too few orders.
+    /// Causes of the strategy's slowest orders; null with too few orders.
     pub tail: Option<StrategyTail>,
 }
 
@@ -53,15 +53,15 @@ impl StrategySummary {
 pub struct StrategyTail {
     /// Index of the strategy.
     pub strategy: StrategyIndex,
-    /// Number of its orders that were explained.
+    /// Number of the strategy's orders that were explained.
     pub explained: u64,
     /// Number of the strategy's orders that a gap or the backlog after one affected.
     #[serde(rename = "touched")]
     pub stall_affected: u64,
     /// Number of orders in the slowest 1 %.
     pub orders: u64,
-    /// Their time in nanoseconds by cause: machine, memory, backlog, queueing, usual, unexplained,
-    /// wake-up.
+    /// Time of the slowest orders by cause, in nanoseconds: machine, memory, backlog, queueing,
+    /// usual, unexplained, wake-up.
     pub causes_ns: NanosByCause,
 }
 

@@ -1,4 +1,4 @@
-//! What strategies cost at each isolation level, apart from latency: CPU time, memory, faults,
+//! The costs of strategies at each isolation level besides latency: CPU time, memory, faults,
 //! switches, cache misses, start and restart.
 
 use super::IncidentSummary;
@@ -9,16 +9,18 @@ use protocol::plan::{IsolationLevel, Role};
 use record::run::{ProcessUsage, RunRecord};
 use serde::{Deserialize, Serialize};
 
-/// The costs of strategies of one isolation level. Means are over the strategies of the level.
+/// The costs of the strategies at one isolation level besides latency. Means are over the
+/// strategies of the level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StrategyCosts {
     /// The isolation level.
     pub isolation: IsolationLevel,
-    /// Number of strategies of the level.
+    /// Number of strategies at the level.
     pub strategies: u64,
-    /// CPU seconds of their threads for a million of their orders; null if none returned.
+    /// CPU seconds of the level's strategies for a million of their orders; null if none returned.
     pub cpu_s_per_million: Option<f64>,
-    /// CPU seconds for each second in which a strategy had nothing to do; null if it always had.
+    /// CPU seconds for each second in which a strategy had nothing to do; null if it was never
+    /// idle.
     pub idle_cpu: Option<f64>,
     /// Private memory of a strategy's process, or its share of that of its group, mean in bytes;
     /// null for threads, which have none of their own, and where the kernel does not show it.

@@ -1,4 +1,4 @@
-//! Cost and disturbances of each thread, from its status block; of a restarted strategy, those of
+//! Costs and disturbances of each thread, from its status block; for a restarted strategy, those of
 //! its last incarnation.
 
 use super::containment::IncidentSummary;
@@ -13,73 +13,73 @@ use protocol::status::StatusField;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Cost, disturbances and counters of one thread of a run.
+/// The costs, disturbances and counters of one thread of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadSummary {
     /// Name of the thread: its role, or `engine` for orchestrator and gateways on one thread.
     pub role: String,
-    /// Name of its process.
+    /// Name of the thread's process.
     pub process: String,
-    /// Process id.
+    /// Id of the thread's process.
     pub pid: u32,
-    /// Core by its affinity mask as read back; null if not pinned.
+    /// Core that the thread is pinned to, by its affinity mask as read back; null if not pinned.
     pub core: Option<u32>,
-    /// Number of records in its log.
+    /// Number of records in the thread's log.
     pub records: u64,
-    /// Voluntary context switches.
+    /// Number of voluntary context switches of the thread.
     pub voluntary_switches: u64,
-    /// Involuntary context switches.
+    /// Number of involuntary context switches of the thread.
     pub involuntary_switches: u64,
-    /// Page faults served from memory.
+    /// Number of the thread's page faults that were served from memory.
     pub minor_faults: u64,
-    /// Page faults that had to read from a device.
+    /// Number of the thread's page faults that read from a device.
     pub major_faults: u64,
-    /// CPU time in nanoseconds, including spinning.
+    /// CPU time of the thread in nanoseconds, including spinning.
     pub cpu_ns: u64,
-    /// Longest time between the starts of two duty cycles, in nanoseconds.
+    /// Longest time between the starts of two of the thread's duty cycles, in nanoseconds.
     pub longest_gap_ns: u64,
-    /// Number of gaps in its duty cycles of more than 3 µs, up to the capacity of its log.
+    /// Number of gaps of more than 3 µs in the thread's duty cycles, up to the capacity of its log.
     #[serde(default)]
     pub gaps: u64,
     /// Number of the thread's gaps in which the kernel had preempted it.
     #[serde(default)]
     pub gaps_preempted: u64,
-    /// Its gaps by what took the core away, without empty classes.
+    /// The thread's gaps by what took the core away, without empty classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gap_classes: Vec<GapTotal>,
-    /// Number of gaps that its log dropped, shorter ones first.
+    /// Number of gaps that the thread's log dropped, shorter ones first.
     #[serde(default)]
     pub gaps_dropped: u64,
-    /// Total length of the dropped ones, in nanoseconds.
+    /// Total length of the dropped gaps, in nanoseconds.
     #[serde(default)]
     pub gaps_dropped_ns: u64,
-    /// Number of sleeps by its idle strategy of more than 3 µs that ended with work, up to the
-    /// capacity of its log.
+    /// Number of sleeps of more than 3 µs by the thread's idle strategy that ended with work, up to
+    /// the capacity of its log.
     #[serde(default)]
     pub sleeps: u64,
-    /// Number of sleeps that its log dropped, shorter ones first.
+    /// Number of sleeps that the thread's log dropped, shorter ones first.
     #[serde(default)]
     pub sleeps_dropped: u64,
-    /// Total length of the dropped ones, in nanoseconds.
+    /// Total length of the dropped sleeps, in nanoseconds.
     #[serde(default)]
     pub sleeps_dropped_ns: u64,
-    /// Number of duty cycles.
+    /// Number of the thread's duty cycles.
     pub cycles: u64,
-    /// Time from its first to its last duty cycle, in nanoseconds; null if it did not end.
+    /// Time from the thread's first to its last duty cycle, in nanoseconds; null if it did not end.
     pub running_ns: Option<u64>,
-    /// Share of that time in duty cycles with work, 0 to 1.
+    /// Share of the thread's running time in duty cycles with work, 0 to 1.
     #[serde(rename = "utilisation")]
     pub utilization: Option<f64>,
-    /// Heap allocations after the start; `None` if the program does not count them.
+    /// Number of heap allocations after the start; `None` if the program does not count them.
     pub allocations: Option<u64>,
-    /// Number of pushes of its agents that found a ring full.
+    /// Number of pushes of the thread's agents that found a ring full.
     pub full: u64,
-    /// Number of invalid values that its agents read from peers.
+    /// Number of invalid values that the thread's agents read from peers.
     pub peer_faults: u64,
-    /// Number of stamps in its log that precede their predecessor: its clock went back.
+    /// Number of stamps in the thread's log that precede their predecessor: its clock went back.
     #[serde(default)]
     pub went_back: u64,
-    /// Counters of its agents.
+    /// Counters of the thread's agents.
     #[serde(default)]
     pub agents: Vec<AgentSummary>,
     /// Whether the values above are unknown: the strategy was quarantined and may have overwritten
@@ -100,9 +100,9 @@ impl ThreadSummary {
 /// The counters of one agent, with the agent's role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentSummary {
-    /// Role: `orchestrator`, `gateway-1`.
+    /// Role of the agent: `orchestrator`, `gateway-1`.
     pub role: String,
-    /// Counters by name; `protocol::counters` has their units.
+    /// The agent's counters by name; `protocol::counters` has their units.
     pub counters: BTreeMap<String, u64>,
 }
 
@@ -161,7 +161,7 @@ pub(super) fn summarize(plan: &Plan, merged: &MergedRun, ns_per_tick: f64) -> Ve
 }
 
 impl super::Summary {
-    /// Adds to each thread's summary what took its core away, in the order of the plan.
+    /// Adds to each thread's summary the gaps by what took the core away, in the order of the plan.
     pub fn attach_gaps(&mut self, classes: impl IntoIterator<Item = Vec<GapTotal>>) {
         for (thread, classes) in self.processes.iter_mut().zip(classes) {
             thread.gap_classes = classes;

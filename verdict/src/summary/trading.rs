@@ -44,7 +44,7 @@ pub struct PositionSummary {
     pub fills: u64,
     /// Total quantity of all fills, in 1e-8 units.
     pub volume: f64,
-    /// Average price of the open quantity, in cents; null if none is open.
+    /// Average price of the position's open quantity, in cents; null if none is open.
     pub average_price: Option<f64>,
     /// Price of the last trade in the instrument, in cents.
     pub last_price: Option<i64>,
@@ -54,12 +54,12 @@ pub struct PositionSummary {
     /// Additional profit from closing at the last price, in cents.
     #[serde(rename = "unrealised_cents")]
     pub unrealized_cents: f64,
-    /// Open quantity of its buy orders by the orchestrator at the end, in 1e-8 units; 0 in a valid
-    /// complete run.
+    /// Open quantity of the strategy's buy orders at the end, according to the orchestrator, in
+    /// 1e-8 units; 0 in a valid complete run.
     #[serde(default)]
     pub open_buy: i64,
-    /// Open quantity of its sell orders by the orchestrator at the end, in 1e-8 units; 0 in a valid
-    /// complete run.
+    /// Open quantity of the strategy's sell orders at the end, according to the orchestrator, in
+    /// 1e-8 units; 0 in a valid complete run.
     #[serde(default)]
     pub open_sell: i64,
 }
@@ -81,17 +81,20 @@ pub struct RejectionCount {
 /// the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KillSummary {
-    /// Scope: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
+    /// Scope of the kill switch: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.
     pub scope: String,
-    /// Cause: `operator`, `death`, or the limit.
+    /// Cause of the activation: `operator`, `death`, or the exceeded limit.
     pub cause: String,
-    /// Time at which the orchestrator saw the kill switch: no new order passed afterwards.
+    /// Time in nanoseconds at which the orchestrator saw the kill switch: no new order passed
+    /// afterwards.
     pub seen_ns: u64,
-    /// Time from the operator's command to that; null without an operator.
+    /// Nanoseconds from the operator's command until the orchestrator saw it; null without an
+    /// operator.
     pub order_to_seen_ns: Option<u64>,
-    /// Time from there to the last confirmed cancel; null if one was never confirmed.
+    /// Nanoseconds from when the orchestrator saw the switch to the last confirmed cancel; null if
+    /// one was never confirmed.
     pub seen_to_done_ns: Option<u64>,
-    /// Time at which the kill switch was turned off; null if never.
+    /// Time in nanoseconds at which the kill switch was turned off; null if never.
     pub revived_ns: Option<u64>,
 }
 

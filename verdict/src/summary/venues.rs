@@ -21,25 +21,25 @@ use serde::{Deserialize, Serialize};
 /// the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VenueIncident {
-    /// Index of the venue.
+    /// Index of the venue that had the fault.
     pub venue: VenueIndex,
-    /// Kind of fault.
+    /// Kind of the venue fault.
     pub fault: FaultKind,
-    /// Start of the fault.
+    /// Start of the fault, in nanoseconds.
     pub from_ns: u64,
-    /// End of the fault; null if it lasted.
+    /// End of the fault, in nanoseconds; null if it lasted.
     pub until_ns: Option<u64>,
     /// Number of orders that were at the venue during the fault and returned.
     pub orders: u64,
-    /// Longest time of an order at the venue before; the longest delay of the schedule if there was
-    /// none.
+    /// Longest time of an order at the venue before the fault, in nanoseconds; the longest delay of
+    /// the schedule if there was none.
     pub usual_ns: u64,
-    /// Number of orders at the venue during the fault that took longer than that.
+    /// Number of orders at the venue during the fault that took longer than `usual_ns`.
     pub stuck: u64,
-    /// Longest time of a stuck order at the venue; null if there was none.
+    /// Longest time of a stuck order at the venue, in nanoseconds; null if there was none.
     pub longest_ns: Option<u64>,
-    /// Time from the end of the fault until the last stuck order was closed; null if it never
-    /// ended, 0 if none was open.
+    /// Nanoseconds from the end of the fault until the last stuck order was closed; null if the
+    /// fault never ended, 0 if none was open.
     pub recover_ns: Option<u64>,
     /// Number of orders that the venue refused or that found its session down, in the whole run.
     pub refused: u64,

@@ -194,7 +194,7 @@ fn offered(summary: &Summary) -> Option<String> {
 }
 
 impl Summary {
-    /// Returns the total time that the verdict says to read: from due if the senders lagged, as
+    /// Returns the total time that the verdict refers to: from due if the senders lagged, since
     /// `rt_venue` leaves out how late an order was sent.
     pub fn headline(&self) -> Measure {
         if slow_senders(self).is_some() { Measure::RtVenueFromDue } else { Measure::RtVenue }

@@ -4,13 +4,13 @@ use super::figures::{Distribution, Figures, Measure};
 use record::numbers::{counted, duration_or_dash};
 use serde::{Deserialize, Serialize};
 
-/// The orders due within the first tenth of the window, which are in no distribution, and what they
-/// would change.
+/// The orders due within the first tenth of the window, which are in no distribution, and how they
+/// would change the median.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarmUp {
     /// Number of measured orders that were left out.
     pub orders: u64,
-    /// Median of `rt_venue_from_due` with them, in nanoseconds.
+    /// Median of `rt_venue_from_due` with the warm-up orders, in nanoseconds.
     pub with_p50_ns: Option<u64>,
 }
 

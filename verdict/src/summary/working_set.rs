@@ -1,4 +1,5 @@
-//! The working set of strategies: how long its walks took, and how often they touched all of it.
+//! The walks of strategies over their working sets: how long they took, and how often they touched
+//! the whole set.
 
 use super::threads::{AgentSummary, ThreadSummary};
 use protocol::labels::{Counter, StrategyCounter};
@@ -14,16 +15,19 @@ pub struct WorkingSetSummary {
     pub lines_per_order: u64,
     /// Cache lines walked by all strategies together.
     pub lines: u64,
-    /// Mean time of the walk for one order, in nanoseconds, with its clock reads; null without a
-    /// walk.
+    /// Mean time of the walk for one order, in nanoseconds, with the walk's clock reads; null
+    /// without a walk.
     pub walk_ns: Option<f64>,
-    /// Median of that time, of the median strategy, to an eighth; null if no strategy ended.
+    /// Median of the walk time in the median strategy, in nanoseconds, to an eighth; null if no
+    /// strategy ended.
     #[serde(default)]
     pub walk_p50_ns: Option<f64>,
-    /// 99th percentile of that time, of the strategy with the longest, to an eighth.
+    /// 99th percentile of the walk time in the strategy with the longest, in nanoseconds, to an
+    /// eighth.
     #[serde(default)]
     pub walk_p99_ns: Option<f64>,
-    /// Number of times that the strategy with the shortest walk walked its whole set.
+    /// Number of passes over the whole working set, by the strategy with the fewest cache lines
+    /// walked.
     pub passes: f64,
 }
 

@@ -9,9 +9,9 @@ use std::fmt::Write;
 /// A table with a title, rows of text cells and notes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Grid {
-    /// Name of its CSV file, without the extension.
+    /// Name of the table's CSV file, without the extension.
     pub name: String,
-    /// Title with the unit; empty if the table needs none.
+    /// Title of the table with the unit; empty if the table needs none.
     pub title: String,
     /// Column heads.
     pub head: Vec<String>,
@@ -23,7 +23,7 @@ pub struct Grid {
     pub notes: Vec<String>,
 }
 
-/// A row of text cells in a [`Grid`], with the cells to highlight.
+/// A row of text cells in a [`Grid`], with the columns to highlight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GridRow {
     /// One cell per column.

@@ -15,13 +15,13 @@ pub struct StageSpan {
     /// the engine: it is a stamp of its receiver, and a pause of the receiver from `from` on
     /// affects the order. This is how paused senders and the bursts after them are detected.
     pub stage: Option<u8>,
-    /// Time of the first stamp, in ticks; of a first stamp, the due time.
+    /// Time of the first stamp, in ticks; the due time for the wait until an order was sent.
     pub from: u64,
     /// Time of the second stamp, in ticks.
     pub to: u64,
-    /// Thread of the first stamp.
+    /// Index of the thread that took the first stamp.
     pub sender: u16,
-    /// Thread of the second stamp.
+    /// Index of the thread that took the second stamp.
     pub receiver: u16,
 }
 
@@ -36,7 +36,7 @@ pub struct AttributionParams {
     /// Maximum service time in ticks: longer times between two stamps are not the service of an
     /// order.
     pub max_service: u64,
-    /// Maximum length of a span with a stage, in ticks: older history of a thread is dropped.
+    /// Maximum length of a stage, in ticks: older history of a thread is dropped.
     pub horizon: u64,
 }
 
@@ -121,9 +121,10 @@ impl ThreadHistory {
     }
 }
 
-/// Splits the time of each stage by cause and passes it to `on_span`. Also passes whether its order
-/// is affected so far. Spans are sorted by their ends; the pauses of a thread are ascending and
-/// disjoint, as `pauses` returns them. Returns the set of affected orders.
+/// Splits the time of each stage by cause, and passes the stage with its ticks by cause to
+/// `on_span`. Also passes whether its order is affected so far. Spans are sorted by their ends; the
+/// pauses of a thread are ascending and disjoint, as `pauses` returns them. Returns the set of
+/// affected orders.
 ///
 /// # Panics
 /// If a span names a thread or stage that does not exist. A span longer than

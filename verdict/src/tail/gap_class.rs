@@ -1,4 +1,5 @@
-//! The class of each gap: what took the core away, as far as the run recorded it.
+//! The class of each gap in a thread's duty cycles: what took the core away, as far as the run
+//! recorded it.
 //!
 //! - The kernel's counters of the thread tell a preemption and a page fault for each gap.
 //! - A gap without any kernel event, of which 200 µs and more have no stamp, is *steal*: the kernel
@@ -26,13 +27,13 @@ use record::run::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A gap without a kernel event that is shorter than this is not called steal, in nanoseconds: an
-/// interrupt may take as long.
+/// Minimum length of a gap without a kernel event that is called steal, in nanoseconds: an
+/// interrupt may take as long as a shorter one.
 pub const MIN_STEAL_NS: u64 = 200_000;
 /// The resolution of the kernel's account of steal, in nanoseconds.
 const TICK_NS: u64 = 10_000_000;
 
-/// Returns the candidates for steal of each thread that are steal: the parts of at least
+/// Returns for each thread the parts of its candidate gaps that are steal: those of at least
 /// [`MIN_STEAL_NS`] without a stamp. Other candidates were work, such as a duty cycle that served
 /// many orders, and lose their class. `stamps` passes each thread's stamps on, ascending.
 pub fn confirm_steal(
@@ -70,19 +71,22 @@ pub fn confirm_steal(
     stolen
 }
 
-/// The steal of a run by elimination, and by the kernel's account.
+/// The steal of a run from two sources: by elimination, and by the kernel's account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StealAccount {
-    /// Times of 200 µs and more without a kernel event or a stamp, of all threads, in nanoseconds.
+    /// Steal by elimination, in nanoseconds: times of 200 µs and more without a kernel event or a
+    /// stamp, of all threads.
     pub eliminated_ns: u64,
-    /// Steal of the run's cores in `/proc/stat`, in nanoseconds; null if the kernel has none.
+    /// Steal of the run's cores according to `/proc/stat`, in nanoseconds; null if the kernel has
+    /// none.
     pub counted_ns: Option<u64>,
-    /// Number of cores: each account is right to within a tick of 10 ms.
+    /// Number of the run's cores: each account is right to within a tick of 10 ms.
     pub cores: u64,
 }
 
 impl StealAccount {
-    /// Returns the account of a run; `None` without the kernel's record: steal is not known then.
+    /// Returns the steal of a run by both accounts; `None` without the kernel's record: steal is
+    /// not known then.
     pub fn new(record: &RunRecord, stolen: &[Vec<Gap>]) -> Option<Self> {
         let cores = &record.kernel.as_ref()?.cores;
         let ticks = stolen.iter().flatten().fold(0u64, |sum, part| sum.saturating_add(part.ticks));
@@ -93,7 +97,7 @@ impl StealAccount {
         })
     }
 
-    /// Returns why the two accounts cannot both be right: more was eliminated than the kernel
+    /// Returns why the two steal accounts cannot both be right: more was eliminated than the kernel
     /// counted, by more than a quarter and its ticks. `None` if they can. The reverse proves
     /// nothing: cores are stolen from threads that sleep, too.
     pub fn contradiction(&self) -> Option<String> {

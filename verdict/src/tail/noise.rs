@@ -16,40 +16,40 @@ use std::collections::BTreeMap;
 const MAX_SLICES: u64 = 400;
 const MAX_NAMED_THREADS: usize = 3;
 
-/// The times in which a run's threads did not run, by thread and time.
+/// The times in which the threads of a run did not run, by thread and time slice.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineNoise {
     /// Length of a slice in nanoseconds, 1 or more; slice 0 begins with the schedule.
     pub slice_ns: u64,
-    /// Number of slices.
+    /// Number of time slices.
     pub slices: u64,
     /// Threads of the run, in the order of the plan.
     pub threads: Vec<ThreadNoise>,
 }
 
-/// The times in which one thread did not run, over the run.
+/// The times in which one thread of a run did not run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadNoise {
     /// Name of the thread.
     pub thread: String,
     /// Core of the thread; null if not pinned.
     pub core: Option<u32>,
-    /// Number of gaps in its log.
+    /// Number of gaps in the thread's log.
     pub gaps: u64,
-    /// Total length of the gaps, in nanoseconds.
+    /// Total length of the thread's gaps, in nanoseconds.
     pub gaps_ns: u64,
     /// Number of the gaps in which the kernel preempted the thread.
     pub preempted: u64,
     /// Total length of the gaps by preemption, in nanoseconds.
     pub preempted_ns: u64,
-    /// Number of sleeps in its log, by its idle strategy, that ended with work. Sleeps are not gaps
-    /// and are not drawn.
+    /// Number of sleeps in the thread's log, by its idle strategy, that ended with work. Sleeps are
+    /// not gaps and are not drawn.
     #[serde(default)]
     pub sleeps: u64,
     /// Total length of the sleeps, in nanoseconds.
     #[serde(default)]
     pub sleeps_ns: u64,
-    /// Its gaps by class, without empty classes.
+    /// The thread's gaps by class, without empty classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<GapTotal>,
     /// Time slices of the run in which the thread had gaps.
@@ -62,11 +62,11 @@ pub struct ThreadNoise {
 pub struct NoiseSlice {
     /// Index of the slice.
     pub slice: u64,
-    /// Number of gaps.
+    /// Number of the thread's gaps in the slice.
     pub gaps: u64,
-    /// Longest gap, in nanoseconds.
+    /// Longest gap in the slice, in nanoseconds.
     pub longest_ns: u64,
-    /// Longest gap with a preemption, in nanoseconds; 0 if none.
+    /// Longest gap in the slice with a preemption, in nanoseconds; 0 if none.
     pub preempted_ns: u64,
 }
 

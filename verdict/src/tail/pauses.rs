@@ -12,9 +12,9 @@ use std::cell::Cell;
 /// something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// Start: a stamp, or the start of the gap.
+    /// Start of the pause in ticks: a stamp, or the start of the gap.
     pub from: u64,
-    /// End: a stamp, or the end of the gap.
+    /// End of the pause in ticks: a stamp, or the end of the gap.
     pub to: u64,
     /// Cause of the pause.
     pub cause: PauseCause,
@@ -27,7 +27,7 @@ pub enum PauseCause {
     PageFault,
     /// Any other gap: the thread was off the CPU.
     OffCpu,
-    /// The thread had given its core away by its own idle strategy.
+    /// The thread had given its core away, by its own idle strategy.
     Sleep,
 }
 
@@ -77,6 +77,8 @@ pub(super) struct GapSplitter {
 }
 
 impl GapSplitter {
+    /// Creates a splitter of a thread's gaps and sleeps that ignores pauses shorter than
+    /// `min_ticks`.
     pub fn new(gaps: &[Gap], sleeps: &[Gap], min_ticks: u64) -> Self {
         let gaps = gaps.iter().map(|gap| (*gap, PauseCause::from_gap(gap)));
         let mut gaps: Vec<_> = gaps.chain(sleeps.iter().map(|sleep| (*sleep, PauseCause::Sleep))).collect();
@@ -88,7 +90,7 @@ impl GapSplitter {
         Self { gaps, earliest_begin: begun, next: 0, stamps: Vec::new(), min_ticks, all: Vec::new() }
     }
 
-    /// Adds the time of the thread's next stamp, not earlier than the previous one.
+    /// Adds the time in ticks of the thread's next stamp, not earlier than the previous one.
     #[inline]
     pub fn stamp(&mut self, at: u64) {
         while self.gaps.get(self.next).is_some_and(|(gap, _)| gap.ended <= at) {
@@ -137,6 +139,7 @@ pub(super) struct PauseIndex {
 }
 
 impl PauseIndex {
+    /// Creates an index of a thread's pauses, which are in the order of time.
     pub fn new(pauses: Vec<Pause>) -> Self {
         let mut sum = [0; PauseCause::ALL.len()];
         let before = pauses.iter().map(|pause| {

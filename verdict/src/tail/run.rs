@@ -40,9 +40,9 @@ pub struct Tail {
     /// Number of orders that a gap or the backlog after one affected.
     #[serde(rename = "touched")]
     pub stall_affected: u64,
-    /// Percentiles of all explained orders.
+    /// Percentiles of rt_venue over all explained orders.
     pub all: TailPercentiles,
-    /// Percentiles of the unaffected orders.
+    /// Percentiles of rt_venue over the orders that no stall affected.
     pub stall_free: TailPercentiles,
     /// The slowest orders by fraction, without empty fractions.
     pub slowest: Vec<TailShare>,
@@ -59,13 +59,14 @@ pub struct Tail {
     /// Steal by elimination and by the kernel's ticks; null if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steal: Option<StealAccount>,
-    /// Notes, one line each.
+    /// Notes on the attribution, one line each.
     pub notes: Vec<String>,
-    /// For each measured order of the merge: whether it was explained and unaffected by stalls. Not
+    /// For each measured order of the merge: whether it was explained and no stall affected it. Not
     /// saved.
     #[serde(skip)]
     pub unaffected: BitSet,
-    /// The same for gaps that are steal, and nothing else. Not saved.
+    /// For each measured order of the merge: whether it was explained and no steal affected it. Not
+    /// saved.
     #[serde(skip)]
     pub unaffected_by_steal: BitSet,
 }
@@ -73,11 +74,11 @@ pub struct Tail {
 /// Percentiles of the latency rt_venue in nanoseconds; `None` with too few orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TailPercentiles {
-    /// Median.
+    /// Median in nanoseconds.
     pub p50_ns: Option<u64>,
-    /// 99th percentile.
+    /// 99th percentile in nanoseconds.
     pub p99_ns: Option<u64>,
-    /// 99.9th percentile.
+    /// 99.9th percentile in nanoseconds.
     pub p999_ns: Option<u64>,
 }
 
@@ -96,21 +97,22 @@ impl TailPercentiles {
 /// The time of the slowest fraction of a run's orders, by cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TailShare {
-    /// Fraction, for example `0.1 %`.
+    /// The slowest fraction of the orders, for example `0.1 %`.
     #[serde(rename = "of")]
     pub fraction: String,
-    /// Number of orders.
+    /// Number of orders in the fraction.
     pub orders: u64,
-    /// Their time in nanoseconds by cause, in the order of [`super::Cause::ALL`].
+    /// Time of the fraction's orders in nanoseconds by cause, in the order of
+    /// [`super::Cause::ALL`].
     pub causes_ns: NanosByCause,
-    /// Their time by cause for each stage of the engine.
+    /// Time of the fraction's orders in nanoseconds by cause, for each stage of the engine.
     pub stages: Vec<(String, NanosByCause)>,
 }
 
 /// One slow order with its time by stage and cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExplainedOrder {
-    /// Order as `STRATEGY/SEQUENCE`, with the epoch if it is not 0.
+    /// Id of the order as `STRATEGY/SEQUENCE`, with the epoch if it is not 0.
     pub order: String,
     /// Time at which the order was sent, in nanoseconds from the start of the schedule.
     pub at_ns: u64,

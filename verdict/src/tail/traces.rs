@@ -53,14 +53,14 @@ impl StampThreads {
 
 /// The stamps of one measured order, with the thread of each.
 pub(super) struct OrderTrace<'a> {
-    /// Index among all traces, from 0.
+    /// Index of the order among all traces, from 0.
     pub order: u32,
     pub id: OrderId,
     pub row: &'a OrderRow,
-    /// Threads of its stamps.
+    /// Threads that took the order's stamps t1 to t8.
     pub threads: [u16; PATH.len()],
     pub engine_ticks: u64,
-    /// Index among the merge's measured orders, from 0.
+    /// Index of the order among the merge's measured orders, from 0.
     pub measured_index: u32,
 }
 
@@ -100,9 +100,9 @@ impl OrderTrace<'_> {
 pub(super) struct OrderTraces<'a> {
     threads: StampThreads,
     blocks: Vec<TraceBlock<'a>>,
-    /// Number of traces.
+    /// Number of traced orders.
     pub count: u64,
-    /// Longest of their stages, round trips and waits for the sender, in ticks.
+    /// Longest stage, round trip or wait for the sender of all traced orders, in ticks.
     pub longest: u64,
     slots: TimeSlots,
     /// Ranges of slots that are sorted at a time: all slots, consecutively.
@@ -155,6 +155,7 @@ struct TraceBlock<'a> {
 }
 
 impl<'a> OrderTraces<'a> {
+    /// Collects the traces of the measured orders of a merged run.
     pub fn new(record: &RunRecord, merged: &'a MergedRun) -> Self {
         let slots = TimeSlots::from_range(0, 0);
         let threads = StampThreads::from_plan(&record.plan);
@@ -213,7 +214,7 @@ impl<'a> OrderTraces<'a> {
         })
     }
 
-    /// Iterates over the traces of all orders, or over those of a strategy.
+    /// Iterates over the traces of all orders, or over those of one strategy.
     pub fn iter(&self, strategy: Option<StrategyIndex>) -> impl Iterator<Item = OrderTrace<'a>> {
         let own =
             move |block: &&TraceBlock<'_>| strategy.is_none_or(|strategy| block.first.strategy() == strategy);

@@ -42,15 +42,16 @@ pub struct Timeline {
     pub run: String,
     /// Length of a bucket in nanoseconds, 1 or more; bucket 0 begins with the schedule.
     pub bucket_ns: u64,
-    /// Number of orders in each bucket.
+    /// Number of orders in each time bucket.
     pub count: Vec<u64>,
-    /// Median of each bucket; null below 20 orders.
+    /// Median of rt_venue in each bucket, in nanoseconds; null below 20 orders.
     pub p50_ns: Vec<Option<u64>>,
-    /// Maximum of each bucket; null without orders.
+    /// Maximum of rt_venue in each bucket, in nanoseconds; null without orders.
     pub max_ns: Vec<Option<u64>>,
     /// Number of buckets per entry of `p99_ns`, 1 or more; the last entry may cover fewer.
     pub p99_every: usize,
-    /// 99th percentile of each group of buckets; null below 1,000 orders.
+    /// 99th percentile of rt_venue in each group of buckets, in nanoseconds; null below 1,000
+    /// orders.
     pub p99_ns: Vec<Option<u64>>,
     /// Threshold of a stall: a hand-off above ten times the run's median rt_venue, at least 100 µs.
     pub stall_threshold_ns: u64,
@@ -58,7 +59,7 @@ pub struct Timeline {
     pub stalls_total: u64,
     /// Total length of the stalls, in nanoseconds.
     pub stalls_ns: u64,
-    /// Longest stalls, in time order.
+    /// The longest stalls, in time order.
     pub stalls: Vec<Stall>,
 }
 

@@ -26,9 +26,9 @@ pub(super) fn threshold_ns(median_ns: u64) -> u64 {
 /// A time in which orders waited in a hand-off for far longer than usual.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
-    /// Start, in nanoseconds from the start of the schedule.
+    /// Start of the stall, in nanoseconds from the start of the schedule.
     pub at_ns: u64,
-    /// Length in nanoseconds.
+    /// Length of the stall, in nanoseconds.
     pub length_ns: u64,
     /// Number of orders that waited in the stalled hand-off.
     pub orders: u64,

@@ -1,4 +1,4 @@
-//! `board`: what the benchmark of the board measured, case by case.
+//! `board`: the results of the board benchmark, case by case.
 
 mod report;
 mod seed_tables;
@@ -46,36 +46,37 @@ pub struct Boards {
     pub version: String,
     /// Time at which the benchmark began, UTC.
     pub started: String,
-    /// The machine that was measured.
+    /// The machine on which the benchmark ran.
     pub machine: Machine,
     /// Whether the benchmark was ended before all cases were measured.
     pub interrupted: bool,
-    /// The limits from which on a case gets a warning.
+    /// The limits of figures beyond which a case gets a warning.
     pub warn: BoardWarnings,
     /// The measured cases, in the order in which they were measured.
     pub cases: Vec<BoardCase>,
-    /// Why `launcher doctor` called the machine unfit before the benchmark began; empty if it did
-    /// not.
+    /// Reasons why `launcher doctor` called the machine unfit before the benchmark began; empty if
+    /// it did not.
     pub unfit: Vec<String>,
     /// Remarks, one line each.
     pub notes: Vec<String>,
 }
 
-/// What all cases of a board's benchmark share: among the figures of the experiment as a whole.
+/// The settings that all cases of a board benchmark share, saved among the figures of the whole
+/// experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BoardPlan {
-    /// The limits from which on a case gets a warning.
+    /// The limits of figures beyond which a case gets a warning.
     pub warn: BoardWarnings,
-    /// Why `launcher doctor` called the machine unfit before the benchmark began.
+    /// Reasons why `launcher doctor` called the machine unfit before the benchmark began.
     pub unfit: Vec<String>,
-    /// Time of a case, in nanoseconds.
+    /// Duration of a case, in nanoseconds.
     pub duration_ns: u64,
     /// Seed of the times at which writes are due.
     pub seed: u64,
-    /// The cores that were asked for, the writer's first; `None`: all.
+    /// The requested cores, the writer's first; `None`: all.
     pub cores: Option<Vec<u32>>,
-    /// Time from one decision tick to the next, in nanoseconds; `None`: there are none.
+    /// Nanoseconds from one decision tick to the next; `None`: there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decide_every_ns: Option<u64>,
 }
@@ -89,7 +90,7 @@ const SETTINGS: [&str; 10] =
     ["mode", "readers", "size_bytes", "cells", "slots", "isolation", "waiting", "on", "nodes", "carrier"];
 
 impl BoardPlan {
-    /// Reads what all cases of an experiment share.
+    /// Reads the settings that all cases of an experiment share.
     ///
     /// # Errors
     /// A figure of another type.
@@ -99,7 +100,7 @@ impl BoardPlan {
 }
 
 impl Boards {
-    /// Reads the benchmark in the rows of an experiment.
+    /// Reads the results of a board benchmark from the rows of its experiment.
     ///
     /// # Errors
     /// A row whose settings or figures are not those of a case.
@@ -123,30 +124,30 @@ impl Boards {
 /// One combination of settings of the board benchmark: a writer and its readers under one load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardCase {
-    /// The load, as on the command line: `poisson:10000`.
+    /// The write load, as on the command line: `poisson:10000`.
     pub mode: String,
     /// Number of readers.
     pub readers: u64,
-    /// Bytes of a value.
+    /// Size of a value, in bytes.
     pub size_bytes: u64,
-    /// Cells of the board.
+    /// Number of cells of the board.
     pub cells: u64,
-    /// Slots of a cell.
+    /// Number of slots of a cell, each for one version.
     pub slots: u64,
     /// The isolation level between writer and readers.
     pub isolation: Isolation,
     /// Wait strategy of the readers.
     pub waiting: String,
-    /// `memory`, or the folder whose file system has the board.
+    /// Where the board is: `memory`, or the folder on a file system.
     pub on: String,
     /// The NUMA nodes of writer and readers: `0:1`; empty: not chosen.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub nodes: String,
-    /// `board`.
+    /// Name of the measured data structure: `board`.
     pub carrier: String,
-    /// Time from the start to the end of the last write, in nanoseconds.
+    /// Nanoseconds from the start to the end of the last write.
     pub duration_ns: u64,
-    /// Writes that were due in that time; `None`: as many as could be made.
+    /// Number of writes that were due in the case's duration; `None`: as many as could be made.
     pub scheduled: Option<u64>,
     /// The writer's core; `None`: the kernel's choice.
     pub writer_core: Option<u32>,
@@ -154,23 +155,23 @@ pub struct BoardCase {
     pub reader_cores: Vec<u32>,
     /// Whether readers share their cores with others.
     pub shared: bool,
-    /// The clock that times come from.
+    /// The clock from which times are read.
     pub clock: String,
-    /// Nanoseconds a tick, over the case.
+    /// Nanoseconds per clock tick, over the case.
     pub ns_per_tick: f64,
     /// The figures of the writer.
     pub writer: BoardWriter,
-    /// All readers together: added up from all logs.
+    /// The figures of all readers together, added up from all logs.
     pub all: BoardReading,
     /// The figures of each reader.
     pub each: Vec<BoardReader>,
-    /// Writers and readers that died.
+    /// Deaths of writers and readers.
     pub deaths: Vec<BoardDeath>,
-    /// Figures of each sixtieth of the time; empty in documents of some earlier builds.
+    /// Figures of each sixtieth of the case's duration; empty in documents of some earlier builds.
     pub timeline: Vec<BoardSlice>,
     /// Percentile curves, for the page.
     pub curves: Vec<BoardCurve>,
-    /// How far apart readers decided; null without decision ticks.
+    /// How far apart the readers decided; null without decision ticks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skew: Option<BoardSkew>,
     /// Figures that reached their limits.
@@ -180,18 +181,19 @@ pub struct BoardCase {
     pub problems: Vec<String>,
 }
 
-/// How far apart the readers of a board decided: what each of them read for one decision tick.
+/// How far apart the readers of a board decided, by the values that each reader read for a decision
+/// tick.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardSkew {
-    /// Decision ticks for which every reader read, of the last 4,096.
+    /// Number of decision ticks for which every reader read, of the last 4,096.
     pub decisions: u64,
-    /// Those for which readers that took the newest value had different versions.
+    /// Number of those decision ticks for which readers of the newest value had different versions.
     pub differing: u64,
-    /// The greatest distance between the versions of one decision.
+    /// The greatest distance between the versions that readers had for one decision tick.
     pub max_versions: u64,
-    /// Time from the first reader's read to the last one's, over all decisions.
+    /// Time from the first reader's read to the last one's, over all decision ticks.
     pub apart: Distribution,
-    /// Decisions for which a reader could not read the version that the tick names any more.
+    /// Number of decision ticks for which a reader found the named version overwritten.
     pub overwritten: u64,
 }
 
@@ -200,13 +202,13 @@ pub struct BoardSkew {
 pub struct BoardWriter {
     /// Number of writes.
     pub writes: u64,
-    /// Writes a second.
+    /// Number of writes a second.
     pub writes_per_s: f64,
-    /// Time from the beginning to the end of a write.
+    /// Nanoseconds from the beginning to the end of a write.
     pub write: Distribution,
-    /// Its 95th percentile, which the seed's table has; from 200 writes on.
+    /// 95th percentile of a write in nanoseconds, as in the seed's table; from 200 writes on.
     pub write_p95_ns: Option<u64>,
-    /// Time from a write's due time to its end; `None`: nothing is due under stress.
+    /// Nanoseconds from a write's due time to its end; `None`: nothing is due under stress.
     pub from_due: Option<Distribution>,
     /// The kernel's counts of the writer; `None` if it died.
     pub usage: Option<BoardUsage>,
@@ -215,25 +217,26 @@ pub struct BoardWriter {
 /// Counts and latencies of all readers in a run of the board benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardReading {
-    /// Number of values read.
+    /// Number of values that the readers read.
     pub reads: u64,
-    /// Values read a second.
+    /// Number of values read a second.
     pub reads_per_s: f64,
-    /// Versions that were overwritten before they were read.
+    /// Number of versions that were overwritten before they were read.
     pub missed: u64,
-    /// Their share of the versions that there were for these readers; `None` without any.
+    /// Share of missed versions among those written for these readers, 0 to 1; `None` without any.
     pub missed_share: Option<f64>,
-    /// Versions written that were neither read nor counted as missed: by a reader that died.
+    /// Number of written versions that were neither read nor counted as missed, because a reader
+    /// died.
     pub unseen: u64,
-    /// Values whose content was not that of their version.
+    /// Number of values whose content was not that of their version.
     pub torn: u64,
-    /// Reads that were given up because the writer overtook them.
+    /// Number of reads that were given up because the writer overtook the reader.
     pub overtaken: u64,
     /// Time from the beginning of a write until the reader has the value.
     pub propagation: Distribution,
     /// Time from seeing a version until the reader has the value.
     pub read: Distribution,
-    /// Its 95th percentile, which the seed's table has; from 200 reads on.
+    /// 95th percentile of a read in nanoseconds, as in the seed's table; from 200 reads on.
     pub read_p95_ns: Option<u64>,
     /// Age of a reader's value: from the due time of the next version until it has a newer one.
     /// `None`: nothing is due under stress.
@@ -243,7 +246,7 @@ pub struct BoardReading {
 /// Counts and latencies of one reader in a run of the board benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardReader {
-    /// `reader-3`.
+    /// Name of the reader: `reader-3`.
     pub name: String,
     /// The core of the reader.
     pub core: Option<u32>,
@@ -269,27 +272,28 @@ pub struct BoardUsage {
 /// The death of a writer or a reader in the board benchmark: process, signal and time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardDeath {
-    /// `board-writer`, `board-reader-3`.
+    /// Name of the process: `board-writer`, `board-reader-3`.
     pub process: String,
-    /// `signal 9 (SIGKILL)`.
+    /// How the process ended: `signal 9 (SIGKILL)`.
     pub how: String,
-    /// Time at which the death was seen, in nanoseconds from the start.
+    /// Time at which the death was observed, in nanoseconds from the start.
     pub at_ns: u64,
-    /// Whether a successor continued.
+    /// Whether a successor of the dead process continued.
     pub succeeded: bool,
 }
 
 /// The percentiles of one measured duration of the board benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardCurve {
-    /// `write`, `propagation`, …
+    /// Name of the measured duration: `write`, `propagation`, …
     pub measure: String,
-    /// `(1/(1 − p), nanoseconds)`, rising, as far as ten samples lie beyond.
+    /// Points of the curve, `(1/(1 − p), nanoseconds)`, rising, as far as ten samples lie beyond.
     pub points: Vec<(f64, u64)>,
 }
 
 impl Boards {
-    /// Returns whether the latencies may be quoted: by invalid results, machine and cores.
+    /// Returns whether the benchmark's latencies may be quoted: by invalid results, machine and
+    /// cores.
     pub fn fitness(&self) -> Fitness {
         let mut reasons = Vec::new();
         let invalid = self.cases.iter().filter(|case| !case.is_valid()).count();
@@ -318,7 +322,7 @@ impl Boards {
 }
 
 impl BoardCase {
-    /// Returns the case as figures of its row.
+    /// Converts the case to the figures of a row, by name.
     pub fn figures(&self) -> Figures {
         let mut figures = Figures::from_record(self);
         let _ = figures.take_settings(&SETTINGS);

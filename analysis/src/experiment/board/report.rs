@@ -1,5 +1,5 @@
-//! The report of the board benchmark: cases, readers, and what the tables of the benchmark that
-//! this project started from leave out.
+//! The report of the board benchmark: cases, readers, and the figures that the tables of the
+//! benchmark that this project started from omit.
 
 use super::seed_tables::{self, Labelled};
 use super::time_plot;
@@ -16,7 +16,7 @@ use verdict::table::{Column, Grid, GridRow};
 /// More readers than this are not listed one by one.
 const MAX_READERS_LISTED: usize = 16;
 
-/// Returns tables and charts of a benchmark of shared latest-value cells (`launcher board`).
+/// Returns the tables and charts of the board benchmark (`launcher board`).
 pub fn report(boards: &Boards) -> ExperimentReport {
     let cases: Vec<Labelled<'_>> = boards.cases.iter().zip(labels(&boards.cases)).collect();
     let section = |(number, (case, label)): (usize, &Labelled<'_>)| {

@@ -1,4 +1,5 @@
-//! The tables of the seed's benchmark, in its layout: writes and reads, a row for each case.
+//! The tables of writes and reads in the layout of the benchmark that this project started from, a
+//! row for each case.
 
 use super::{BoardCase, Boards};
 use crate::experiment::time_unit::TimeUnit;

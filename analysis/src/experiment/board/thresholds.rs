@@ -1,5 +1,5 @@
-//! The thresholds of a board's figures, from which on a case gets a warning; the seed's limits are
-//! the defaults.
+//! The limits of a board's figures, beyond which a case gets a warning; those of the benchmark that
+//! this project started from are the defaults.
 
 use super::BoardCase;
 use record::numbers::{duration, short};
@@ -9,45 +9,45 @@ use serde::{Deserialize, Serialize};
 /// warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardWarnings {
-    /// Limit of the median of a write.
+    /// Limit of a write's median, in nanoseconds.
     pub writer_p50_ns: Option<u64>,
-    /// Limit of the p99 of a write.
+    /// Limit of a write's p99, in nanoseconds.
     pub writer_p99_ns: Option<u64>,
-    /// Limit of the p95 of a read.
+    /// Limit of a read's p95, in nanoseconds.
     pub reader_p95_ns: Option<u64>,
-    /// Limit of the p99 of a read.
+    /// Limit of a read's p99, in nanoseconds.
     pub reader_p99_ns: Option<u64>,
-    /// Limit of the writes a second.
+    /// Limit of the number of writes a second.
     pub writes_per_s: Option<u64>,
-    /// Limit of the reads a second.
+    /// Limit of the number of reads a second.
     pub reads_per_s: Option<u64>,
 }
 
 /// A figure of a case that reached its limit. It does not make the case invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardWarning {
-    /// The name of the threshold: `write-p99`.
+    /// The name of the limited figure: `write-p99`.
     pub threshold: String,
     /// The limit, in `unit`.
     pub limit: u64,
-    /// The figure, in `unit`.
+    /// The measured figure, in `unit`.
     pub measured: u64,
-    /// `ns`, or `per_s` for a rate.
+    /// The unit of limit and figure: `ns`, or `per_s` for a rate.
     pub unit: String,
 }
 
 /// A figure of a case that can have a limit.
 #[derive(Debug)]
 pub struct BoardThreshold {
-    /// Its name on the command line.
+    /// Name of the figure on the command line.
     pub name: &'static str,
-    /// Whether it is a rate; a time otherwise.
+    /// Whether the figure is a rate; a time otherwise.
     pub is_rate: bool,
     limit: fn(&mut BoardWarnings) -> &mut Option<u64>,
     measured: fn(&BoardCase) -> Option<u64>,
 }
 
-/// All thresholds, in the order of the seed's table.
+/// All figures that can have a limit, in the order of the seed's table.
 pub const THRESHOLDS: [BoardThreshold; 6] = [
     BoardThreshold {
         name: "write-p50",
@@ -88,7 +88,7 @@ pub const THRESHOLDS: [BoardThreshold; 6] = [
 ];
 
 impl BoardThreshold {
-    /// Returns the limit of this figure.
+    /// Returns the place of this figure's limit in `limits`.
     pub fn limit_in<'a>(&self, limits: &'a mut BoardWarnings) -> &'a mut Option<u64> {
         (self.limit)(limits)
     }
@@ -108,8 +108,8 @@ impl BoardThreshold {
 }
 
 impl BoardWarnings {
-    /// The limits from which on the seed warns. Its rates are upper limits too: beyond the load
-    /// that it was tried with.
+    /// The limits of the benchmark that this project started from. Its rates are upper limits too:
+    /// beyond the load that it was tried with.
     pub const SEED: Self = Self {
         writer_p50_ns: Some(2_000),
         writer_p99_ns: Some(60_000),
@@ -119,7 +119,7 @@ impl BoardWarnings {
         reads_per_s: Some(700_000),
     };
 
-    /// Returns the warnings of a case.
+    /// Returns a warning for each figure of a case that reached its limit.
     pub fn check(&self, case: &BoardCase) -> Vec<BoardWarning> {
         THRESHOLDS.iter().filter_map(|threshold| threshold.check(*self, case)).collect()
     }

@@ -3,45 +3,45 @@
 use serde::{Deserialize, Serialize};
 use verdict::summary::Distribution;
 
-/// Figures of a sixtieth of a case's time, of all threads together; in nanoseconds, percentiles to
-/// one part in 32.
+/// The figures of a sixtieth of a case's time over all threads: nanoseconds, percentiles to one
+/// part in 32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BoardSlice {
-    /// Its beginning, from the start.
+    /// Beginning of the slice, in nanoseconds from the start.
     pub begin_ns: u64,
-    /// Writes that began in it.
+    /// Number of writes that began in the slice.
     pub writes: u64,
-    /// The median of a write.
+    /// Median of a write, in nanoseconds.
     pub write_p50_ns: Option<u64>,
-    /// The p99 of a write.
+    /// 99th percentile of a write, in nanoseconds.
     pub write_p99_ns: Option<u64>,
-    /// The longest write.
+    /// Longest write, in nanoseconds.
     pub write_max_ns: Option<u64>,
-    /// Reads that began in it.
+    /// Number of reads that began in the slice.
     pub reads: u64,
-    /// The median of a read.
+    /// Median of a read, in nanoseconds.
     pub read_p50_ns: Option<u64>,
-    /// The p99 of a read.
+    /// 99th percentile of a read, in nanoseconds.
     pub read_p99_ns: Option<u64>,
-    /// The longest read.
+    /// Longest read, in nanoseconds.
     pub read_max_ns: Option<u64>,
-    /// The median of the propagation of what was read.
+    /// Median time from a write until its value was read, in nanoseconds.
     pub propagation_p50_ns: Option<u64>,
-    /// The p99 of that propagation.
+    /// 99th percentile of the time from a write until its value was read, in nanoseconds.
     pub propagation_p99_ns: Option<u64>,
-    /// The longest propagation.
+    /// Longest time from a write until its value was read, in nanoseconds.
     pub propagation_max_ns: Option<u64>,
 }
 
-/// A measure of one thread over time.
+/// One measured duration of one thread of the board benchmark, over time.
 #[derive(Clone, Debug)]
 pub struct ThreadLatencies<'a> {
-    /// `writer`, `reader-3`.
+    /// Name of the thread: `writer`, `reader-3`.
     pub thread: &'a str,
-    /// `write`, `from due`, `read` or `propagation`.
+    /// Name of the measured duration: `write`, `from due`, `read` or `propagation`.
     pub measure: &'static str,
-    /// The beginning of each slice in nanoseconds, its figures and their p95.
+    /// The beginning of each slice in nanoseconds, the slice's distribution and its p95.
     pub slices: Vec<(u64, Distribution, Option<u64>)>,
 }
 

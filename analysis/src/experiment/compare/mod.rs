@@ -42,14 +42,14 @@ pub const KIND: KindEntry = KindEntry {
 /// The answer of `launcher compare`: all comparisons of settings A and B.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Comparisons {
-    /// Each setting that both sides have.
+    /// The comparison of each setting that both sides have.
     pub comparisons: Vec<Comparison>,
     /// Notes on settings that were left out.
     pub notes: Vec<String>,
 }
 
 impl Comparisons {
-    /// Compares the two sides of an experiment that was measured for it.
+    /// Compares the two sides of an experiment that was measured for their comparison.
     pub fn from_runs(record: &ExperimentRuns) -> Result<Self, String> {
         let [a, b] = &record.points[..] else { return Err("this comparison has not two sides".into()) };
         let [a, b] = [a, b].map(|point| {
@@ -60,7 +60,8 @@ impl Comparisons {
         Ok(Self { comparisons: vec![comparison], notes: sweep::notes(record) })
     }
 
-    /// Compares the settings of an experiment that were compared afterwards. `None`: none were.
+    /// Compares those settings of an experiment that were chosen after its measurement; `None` if
+    /// none were.
     pub fn of_settings(experiment: &Experiment) -> Option<Self> {
         let compared = experiment.compared.as_ref()?;
         let record = ExperimentRuns::new(experiment);
@@ -73,7 +74,7 @@ impl Comparisons {
         Some(Self { comparisons, notes: compared.notes.clone() })
     }
 
-    /// Returns the output of `--json`.
+    /// Returns the comparisons as JSON, the output of `--json`.
     pub fn json(&self) -> serde_json::Result<Vec<u8>> {
         answer_json("bulkhead.compare/2", self)
     }
@@ -82,21 +83,21 @@ impl Comparisons {
 /// The comparison of one setting (B) with another one (A), measure by measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// Description of A.
+    /// Description of setting A.
     pub a: String,
-    /// Description of B.
+    /// Description of setting B.
     pub b: String,
-    /// The declared figures and their margin.
+    /// The declared figures and their equivalence margin.
     #[serde(default = "Endpoint::legacy")]
     pub endpoint: Endpoint,
-    /// Pairs of runs that were kept and compared.
+    /// Number of pairs of runs that were kept and compared.
     pub pairs: usize,
     /// Reasons that weaken the comparison.
     pub caveats: Vec<String>,
-    /// The core placements, if the machine moved its cores between the runs.
+    /// The number of runs in each core placement, if the machine moved its cores between the runs.
     #[serde(default)]
     pub placed: Vec<PlacementRuns>,
-    /// Every figure; those of the endpoint first.
+    /// The comparison of every figure; the declared ones first.
     pub lines: Vec<ComparisonLine>,
 }
 

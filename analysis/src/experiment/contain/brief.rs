@@ -1,5 +1,5 @@
-//! The sentence of a containment table's first screen: whether the faults stayed where they began,
-//! and how long it took until service was back.
+//! The sentence on a containment table's first screen: whether the faults were contained, and how
+//! long it took until service was restored.
 
 use super::{Contained, Containment, Containments, RoleContainment};
 use crate::grouping::{distinct, grouped};

@@ -19,10 +19,10 @@ use system::named_enum;
 use verdict::merge::OrderLosses;
 use verdict::summary::{AroundFault, VenueIncident};
 
-/// A survivor was harmed if its longest wait during the incident is more than this many times its
-/// longest wait before. Waits up to [`MIN_WAIT_NS`] never count.
+/// Factor of the longest wait before the incident above which a survivor's wait during it counts as
+/// harm. Waits up to [`MIN_WAIT_NS`] never count.
 pub const WAIT_FACTOR: u64 = 4;
-/// Shorter waits are the machine's own, in nanoseconds.
+/// Minimum wait that counts as harm, in nanoseconds: shorter ones are the machine's own.
 pub const MIN_WAIT_NS: u64 = 50_000_000;
 
 named_enum! {
@@ -70,19 +70,20 @@ impl Confidential {
 pub(in crate::experiment) const CONFIDENTIAL_NOTE: &str = "confidential: whether a strategy is refused another one's memory (against mistakes: it has it not mapped, but may open it \
      by name), as the fault read-others tried; (rule): not tried, by what the level separates";
 
-/// Whether a level hides a strategy's memory from others, and how that is known.
+/// Whether a level hides a strategy's memory from others, and whether that was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LevelConfidentiality {
-    /// The level.
+    /// The isolation level.
     pub isolation: IsolationLevel,
-    /// Whether it hides memory.
+    /// Whether the level hides memory.
     pub confidential: Confidential,
     /// Whether a strategy tried to read (the fault `read-others`); else it is the level's rule.
     pub is_tried: bool,
 }
 
 impl LevelConfidentiality {
-    /// Returns what was tried at a level, or else what its rules say.
+    /// Returns the confidentiality that was tried at a level, or else the one that follows from the
+    /// level's rules.
     pub fn of(isolation: IsolationLevel, rows: &[Containment]) -> Self {
         let tried = rows.iter().filter(|row| row.others.is_empty() && row.isolation == isolation);
         // One read is enough.
@@ -92,7 +93,7 @@ impl LevelConfidentiality {
         }
     }
 
-    /// Returns it as a cell of a table: `no`, `yes (rule)`.
+    /// Formats the confidentiality as a cell of a table: `no`, `yes (rule)`.
     pub fn cell(&self) -> String {
         format!("{}{}", self.confidential, if self.is_tried { "" } else { " (rule)" })
     }
@@ -113,13 +114,13 @@ pub const KIND: KindEntry = KindEntry {
     ..sweep::RUNS
 };
 
-/// The outcome of a fault, as figures of its run.
+/// The outcome of a fault, as saved among the figures of its run.
 pub enum FaultOutcome {
-    /// Of a strategy.
+    /// The outcome of a strategy's fault.
     Strategy(Containment),
-    /// Of a venue.
+    /// The outcome of a venue's fault.
     Venue(VenueContainment),
-    /// Of a role of the engine.
+    /// The outcome of a fault of an engine role.
     Role(RoleContainment),
 }
 
@@ -139,14 +140,14 @@ impl Figures {
     }
 }
 
-/// Whether the others were undisturbed by a fault, as `launcher disturb` measured.
+/// Whether a fault left the other strategies undisturbed, as `launcher disturb` measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undisturbed {
-    /// The level of all strategies.
+    /// The isolation level of all strategies.
     pub isolation: IsolationLevel,
-    /// The technique.
+    /// The technique of the hand-offs.
     pub technique: Technique,
-    /// The fault: `kill`, `hang in a push, half-written`.
+    /// The name of the fault: `kill`, `hang in a push, half-written`.
     pub fault: String,
     /// The verdict in words.
     pub verdict: String,
@@ -156,7 +157,7 @@ pub struct Undisturbed {
 const UNDISTURBED: &str = "undisturbed";
 
 impl Experiment {
-    /// Adds to a containment table what `launcher disturb` found of the same faults.
+    /// Adds to a containment table the results of `launcher disturb` for the same faults.
     pub fn set_undisturbed(&mut self, found: &[Undisturbed]) {
         self.figures.insert(UNDISTURBED, &found);
     }
@@ -165,7 +166,7 @@ impl Experiment {
 /// The answer of `launcher contain`: the outcome of each fault by technique and isolation level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containments {
-    /// The machine, in words.
+    /// Description of the machine.
     pub machine: String,
     /// Rows by isolation level, technique and fault.
     pub rows: Vec<Containment>,
@@ -178,7 +179,7 @@ pub struct Containments {
     /// Outcomes of roles of the engine that had a fault.
     #[serde(default)]
     pub roles: Vec<RoleContainment>,
-    /// The cost of the protection in a push and a pop.
+    /// The cost of crash protection in a push and a pop.
     pub cost: Option<ProtectionCost>,
     /// The measuring conditions in one line; empty if they are not known.
     #[serde(default)]
@@ -229,7 +230,8 @@ impl Containments {
         })
     }
 
-    /// Returns what each level contains with each technique that was tried, in runs with one level.
+    /// Returns a text for each level and each technique that was tried: how many faults it
+    /// contains, in runs with one level.
     pub fn summaries(&self) -> Vec<(IsolationLevel, Technique, String)> {
         let unmixed = self.rows.iter().filter(|row| row.others.is_empty());
         let tried = distinct(unmixed.map(|row| (row.isolation, row.technique)));
@@ -263,43 +265,43 @@ pub struct Containment {
     /// The isolation levels of the other strategies, in a run that mixes levels; else empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<IsolationLevel>,
-    /// The technique.
+    /// The technique of the hand-offs.
     pub technique: Technique,
-    /// The fault: `kill`, `hang in a push, half-written`.
+    /// The name of the fault: `kill`, `hang in a push, half-written`.
     pub fault: String,
-    /// Whether the fault stayed where it began.
+    /// Whether the fault's effects stayed with its strategy.
     pub contained: Contained,
-    /// Of a fault that reads: whether the memory of others was hidden from it.
+    /// For a fault that reads: whether the memory of others was hidden from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidential: Option<Confidential>,
-    /// The observation: `signal 9 (SIGKILL)`, `quarantined: bad-cursor`, or why the run ended.
+    /// The observed effect: `signal 9 (SIGKILL)`, `quarantined: bad-cursor`, or why the run ended.
     pub seen: String,
-    /// Orders of the victim for which it got no report.
+    /// Outcomes of the faulty strategy's orders for which it received no report.
     pub losses: OrderLosses,
-    /// Orders of the others that never came back; null if the fault overwrote the log that would
-    /// tell.
+    /// Number of the other strategies' orders that never returned; null if the fault overwrote the
+    /// log that would show it.
     #[serde(default)]
     pub lost_of_others: Option<u64>,
-    /// Time from the fault, where that is known, until it was noticed.
+    /// Nanoseconds from the fault, where that is known, until its detection.
     pub detect_ns: Option<u64>,
-    /// Time from the detection until the engine had repaired what the victim left.
+    /// Nanoseconds from the detection until the engine had repaired the faulty strategy's memory.
     pub repair_ns: Option<u64>,
-    /// Time from the repair until the next incarnation traded.
+    /// Nanoseconds from the repair until the next incarnation traded.
     pub restart_ns: Option<u64>,
     /// The others' round trip without the venue (`rt_venue`) before the fault, and after it; null
     /// in documents of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub around: Option<AroundFault>,
-    /// The others' `rt_venue` before the incident: p99.9; null: too few orders.
+    /// p99.9 of the others' `rt_venue` before the incident, in nanoseconds; null: too few orders.
     pub before_p999_ns: Option<u64>,
-    /// The others' greatest `rt_venue` before the incident.
+    /// Maximum of the others' `rt_venue` before the incident, in nanoseconds.
     pub before_max_ns: Option<u64>,
-    /// p99.9 of the others' orders that the incident affected.
+    /// p99.9 of `rt_venue` of the others' orders that the incident affected, in nanoseconds.
     pub during_p999_ns: Option<u64>,
-    /// The greatest `rt_venue` of the others' orders that the incident affected.
+    /// Maximum of `rt_venue` of the others' orders that the incident affected, in nanoseconds.
     pub during_max_ns: Option<u64>,
-    /// Whether the others were undisturbed by it, in words, as `launcher disturb` measured; null
-    /// until then.
+    /// Whether the fault left the others undisturbed, in words, as `launcher disturb` measured;
+    /// null until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undisturbed: Option<String>,
     /// The run's folder.
@@ -322,13 +324,13 @@ impl Containment {
 pub struct VenueContainment {
     /// The isolation levels of the strategies.
     pub isolation: IsolationLevels,
-    /// The technique.
+    /// The technique of the hand-offs.
     pub technique: Technique,
-    /// Whether the fault stayed with its venue.
+    /// Whether the fault's effects stayed with its venue.
     pub contained: Contained,
-    /// The fault and its effects.
+    /// The venue fault and its effects on orders.
     pub incident: VenueIncident,
-    /// Orders of any venue that never came back.
+    /// Number of orders of any venue that never returned.
     pub lost: u64,
     /// The run's folder.
     pub folder: String,
@@ -339,7 +341,7 @@ pub struct VenueContainment {
 pub struct RoleContainment {
     /// The isolation levels of the strategies.
     pub isolation: IsolationLevels,
-    /// The technique.
+    /// The technique of the hand-offs.
     pub technique: Technique,
     /// The role that had the fault: `exchange-0`, `engine`, `gateway-1`.
     pub role: String,
@@ -350,49 +352,50 @@ pub struct RoleContainment {
     /// Whether the role recovered: [`Contained::Yes`] with every order; of a gateway: the others
     /// lost nothing.
     pub contained: Contained,
-    /// The observation: `signal 9 (SIGKILL)`, or why the run ended.
+    /// The observed effect: `signal 9 (SIGKILL)`, or why the run ended.
     pub seen: String,
-    /// Orders that never came back.
+    /// Number of orders that never returned.
     pub lost: u64,
-    /// Orders at the role while it was away; of a gateway those that ended as `venue-unknown`.
+    /// Number of orders at the role during its absence; for a gateway those that ended as
+    /// `venue-unknown`.
     pub in_flight: u64,
-    /// Time from the fault until it was noticed.
+    /// Nanoseconds from the fault until its detection.
     pub detect_ns: Option<u64>,
-    /// Time from the detection until the role's successor was in its duty cycles.
+    /// Nanoseconds from the detection until the role's successor ran its duty cycles.
     pub recover_ns: Option<u64>,
-    /// Time from the fault until the successor took its first order.
+    /// Nanoseconds from the fault until the successor took its first order.
     pub served_ns: Option<u64>,
-    /// The longest round trip of the orders that were there.
+    /// The longest round trip of orders at the role during its absence, in nanoseconds.
     pub longest_ns: Option<u64>,
     /// The run's folder.
     pub folder: String,
 }
 
-/// The cost of crash repair in nanoseconds: a push and a pop with and without it. Measured with
-/// `array-queue` (and `channel`, the same ring).
+/// The cost of a ring's crash protection: the time of a push and a pop with and without it, in
+/// nanoseconds. Measured with `array-queue` (and `channel`, the same ring).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProtectionCost {
-    /// Median time of a push and a pop without crash repair.
+    /// Median time of a push and a pop without crash protection, in nanoseconds.
     pub bare_ns: f64,
-    /// Median time of a push and a pop with crash repair.
+    /// Median time of a push and a pop with crash protection, in nanoseconds.
     pub protected_ns: f64,
-    /// The median of the ratios of neighbouring samples.
+    /// The median ratio of neighboring samples, with protection to without.
     pub ratio: f64,
-    /// The middle half of the measured ratios: how far the machine's own noise moves one of them.
+    /// The quartiles of the measured ratios, which show the machine's own noise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_middle: Option<(f64, f64)>,
 }
 
 impl ProtectionCost {
-    /// The name of the cost among the figures of an experiment.
+    /// The name of the protection cost among the figures of an experiment.
     pub const NAME: &'static str = "cost";
 
-    /// Returns the cost that an experiment measured, or was given.
+    /// Returns the protection cost that an experiment measured, or was given.
     pub fn from_experiment(experiment: &Experiment) -> Result<Option<Self>, String> {
         experiment.figures.part(Self::NAME).map_err(|error| format!("{}: {error}", Self::NAME))
     }
 
-    /// Returns the note on the cost of crash repair, below the containment table.
+    /// Returns the note below the containment table on the cost of crash protection.
     pub fn note(&self) -> String {
         let noise = self.ratio_middle.map_or_else(String::new, |(low, high)| {
             let unsure = if low <= 1.0 && high >= 1.0 { ": no cost seen above the noise" } else { "" };

@@ -1,4 +1,5 @@
-//! The first screen of a bill: what a process adds to a strategy, the certain figures first.
+//! The first screen of a bill: the cost that a process adds to a strategy, the certain figures
+//! first.
 
 use super::headline::{answer, headline_technique};
 use super::{IsolationCostRow, IsolationCosts};

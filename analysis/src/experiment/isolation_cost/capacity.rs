@@ -1,5 +1,5 @@
-//! Capacity by level: the highest rate at which p99 from due stays below a limit, as a search in
-//! runs of each level alone found it.
+//! Capacity by level: the highest rate at which p99 from due stays below a limit, searched in runs
+//! of one level each.
 //!
 //! A search knows its answer up to a bracket, from the highest rate that was held to the lowest
 //! that was not. So a ratio to threads is a range: its ends are those of both brackets.
@@ -15,14 +15,14 @@ use verdict::table::{Column, Grid};
 /// The capacity of each level, and the limits of the search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
-    /// The bound, and where the search begins.
+    /// The limits of the search: the bound on p99, and the first rate.
     pub limits: SearchLimits,
-    /// Each level; empty until the search has begun.
+    /// The capacity of each level; empty until the search has begun.
     #[serde(default)]
     pub levels: Vec<LevelCapacity>,
 }
 
-/// What the search for the capacity of one level found.
+/// The result of the capacity search for one level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelCapacity {
     /// Isolation level.
@@ -30,21 +30,23 @@ pub struct LevelCapacity {
     /// The values of the conditions that vary; empty if none does.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub condition: String,
-    /// Whether it is the second search of the same threads.
+    /// Whether this is the second search of the same threads, the A/A test.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_aa_test: bool,
-    /// The highest rate that was held, in orders a second; null if none was, or not yet.
+    /// The highest rate below the latency limit, in orders a second; null if there is none, or not
+    /// yet.
     pub held_per_s: Option<f64>,
-    /// The lowest rate above it that was not held; null if none failed.
+    /// The lowest rate above it that exceeded the latency limit, in orders a second; null if none
+    /// did.
     pub not_held_per_s: Option<f64>,
-    /// p99 of `rt_venue` from due at the highest rate that was held, in nanoseconds.
+    /// p99 of `rt_venue` from due at the highest rate below the limit, in nanoseconds.
     pub p99_ns: Option<u64>,
-    /// Number of rates that were tried.
+    /// Number of tried rates.
     pub steps: usize,
     /// Why the search ended; empty until then.
     pub ended: String,
-    /// Ratio of the capacity to that of the threads at the same condition: its middle and the ends
-    /// of its range. Null for those threads.
+    /// Ratio of the level's capacity to that of threads at the same condition: the middle and the
+    /// ends of its range. Null for those threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<Estimate>,
 }
@@ -53,12 +55,12 @@ impl Capacity {
     /// The name of the capacity among the figures of a bill.
     pub const NAME: &'static str = "capacity";
 
-    /// Returns the plan and the result of the search of a bill, if it was asked for one.
+    /// Returns the plan and the result of a bill's capacity search; `None` if none was requested.
     pub fn from_bill(bill: &Experiment) -> Result<Option<Self>, String> {
         bill.figures.part(Self::NAME).map_err(|error| error.to_string())
     }
 
-    /// Computes the capacities from the experiment that searched them.
+    /// Computes the capacities from the rows of the experiment that searched them.
     pub fn from_search(search: &Experiment) -> Result<Self, String> {
         let limits = SearchLimits::from_experiment(search)?;
         let settings = search.settings();

@@ -1,5 +1,5 @@
-//! What a level adds along a setting, such as the number of strategies: types, table, sentences and
-//! chart.
+//! The cost that a level adds along a setting, such as the number of strategies: types, table,
+//! sentences and chart.
 
 use super::{IsolationCostRow, IsolationCosts};
 use crate::chart::xy_plot::{is_log, line_class};
@@ -15,28 +15,28 @@ use verdict::chart::axis;
 use verdict::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine};
 use verdict::table::Grid;
 
-/// What a level adds to threads along a setting, at one percentile of the endpoint.
+/// The cost that a level adds to threads along a setting, at one percentile of the endpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Growth {
     /// The setting that varies.
     pub along: Axis,
     /// The isolation level.
     pub isolation: IsolationLevel,
-    /// The level, with what else sets its rows apart: `thread (A/A)`.
+    /// Name of the level, with what else distinguishes its rows: `thread (A/A)`.
     pub level: String,
-    /// The technique.
+    /// The technique of the hand-offs.
     pub technique: Technique,
     /// The values of the other conditions: `idle park`; empty without any.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub condition: String,
-    /// The percentile.
+    /// The compared percentile of the endpoint.
     pub percentile: Percentile,
-    /// A point for each value of the setting.
+    /// The comparison with threads at each value of the setting.
     pub points: Vec<ComparedPoint>,
-    /// What a step of the setting adds to the difference, in nanoseconds, over all pairs; null with
-    /// fewer than three values.
+    /// Slope: nanoseconds that one step of the setting adds to the difference, over all pairs; null
+    /// with fewer than three values.
     pub slope: Option<Estimate>,
-    /// The step: `one more`, `MiB`.
+    /// Name of one step of the setting: `one more`, `MiB`.
     pub step: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a bill knows of each level for certain: CPU time, and counts of what interrupts a strategy,
+//! The certain figures of each level in a bill: CPU time and counts of what interrupts a strategy,
 //! each with its interval and its difference to the first threads.
 //!
 //! A repeat is one sample, whatever its strategies and orders are: so intervals are Student's over
@@ -22,23 +22,23 @@ pub(in crate::experiment) type Repeat<'a> = (u32, &'a RunOutline);
 /// A figure of one strategy, or of several together.
 type OfStrategy<'a> = &'a dyn Fn(&StrategyUsage) -> Option<f64>;
 
-/// What is known of the strategies of a level besides latency, over all repeats.
+/// The figures of a level's strategies besides latency, over all repeats.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelFigures {
     /// Number of repeats.
     pub repeats: usize,
     /// Number of strategies of the level in a run.
     pub strategies: usize,
-    /// The level against threads, where levels took turns in the same runs.
+    /// Ratios of the level to threads, where levels took turns in the same runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<TurnRatios>,
-    /// CPU seconds of strategies for a million of their orders.
+    /// CPU seconds of the level's strategies for a million of their orders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_s_per_million: Option<LevelFigure>,
-    /// Involuntary switches of a strategy, per second.
+    /// Involuntary context switches of a strategy, per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preempted_per_s: Option<LevelFigure>,
-    /// Voluntary switches of a strategy, per second.
+    /// Voluntary context switches of a strategy, per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slept_per_s: Option<LevelFigure>,
     /// Page faults of a strategy that were served from memory, per second.
@@ -50,19 +50,20 @@ pub struct LevelFigures {
     /// Interrupts of the strategies' cores, per second; null where levels share them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupts_per_s: Option<LevelFigure>,
-    /// Share of the orders that figures *without steal* leave out, from 0 to 1; null where steal is
-    /// not known.
+    /// Share of the orders that figures *without steal* omit, 0 to 1; null where steal is not
+    /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen: Option<StolenShare>,
 }
 
-/// The share of a level's orders that the host touched: a covariate, which must be equal between
-/// levels.
+/// The share of a level's orders that steal of the host affected: a covariate, which must be equal
+/// between levels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StolenShare {
-    /// The share, and its difference to threads.
+    /// The affected share, 0 to 1, and its difference to threads.
     pub share: LevelFigure,
-    /// Whether it equals that of the threads; null for those threads, and with one repeat.
+    /// Verdict on whether the share equals that of the threads; null for those threads, and with
+    /// one repeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equality: Option<Verdict>,
 }
@@ -71,15 +72,15 @@ pub struct StolenShare {
 /// are one in a hundred, half.
 pub(super) const STOLEN_MARGIN: f64 = 0.005;
 
-/// A figure of a level, and its difference to the first threads.
+/// One figure of a level, and its difference to that of the first threads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelFigure {
-    /// Mean over the repeats.
+    /// Mean of the figure over the repeats.
     pub value: f64,
-    /// Ends of its interval at 95 %; null with one sample.
+    /// Ends of the figure's 95 % interval; null with one sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
-    /// Difference to threads; null for those threads, and with one sample.
+    /// Difference of the figure to that of threads; null for those threads, and with one sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added: Option<Estimate>,
 }
@@ -87,11 +88,11 @@ pub struct LevelFigure {
 /// The ratios of a level to threads, pooled over the repeats in which they took turns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnRatios {
-    /// Number of repeats.
+    /// Number of repeats that were pooled.
     pub repeats: usize,
     /// Ratio of the medians of `rt_venue` from due.
     pub p50: Option<Estimate>,
-    /// Ratio of its 99th percentiles.
+    /// Ratio of the 99th percentiles of `rt_venue` from due.
     pub p99: Option<Estimate>,
     /// Ratio of the shares of orders above the threads' 99th percentile.
     pub beyond_p99: Option<Estimate>,

@@ -1,4 +1,4 @@
-//! The tables of what is certain of each level: CPU time, memory, start and counts.
+//! The tables of each level's certain figures: CPU time, memory, start and counts.
 
 use super::level_figures::{LevelFigure, LevelFigures, MIN_REPEATS, STOLEN_MARGIN, StolenShare};
 use super::{IsolationCostRow, IsolationCosts};

@@ -57,7 +57,8 @@ pub const KIND: KindEntry = KindEntry {
 const NO_CURVES: &str = "no level was measured against threads with enough repeats; measure them: \
                          launcher bill --isolation thread,process --strategies 1,2,4 --idle park";
 
-/// Draws what levels add along a setting, as a whole SVG file, or returns why it cannot be drawn.
+/// Draws the cost that levels add along a setting as a whole SVG file, or returns why it cannot be
+/// drawn.
 ///
 /// # Errors
 /// The experiment is no bill, or no level has enough runs.
@@ -66,7 +67,7 @@ pub fn picture(experiment: &Experiment) -> Result<String, String> {
     growth_picture(&bill).ok_or_else(|| NO_CURVES.into())
 }
 
-/// Returns the bill of the runs that there are, also of an experiment that is not complete.
+/// Returns the bill of the runs made so far, also of an experiment that is not complete.
 pub fn answer_so_far(experiment: &Experiment) -> Result<Answer, String> {
     let runs = ExperimentRuns::new(experiment);
     let isolation_costs = IsolationCosts::from_runs(&runs)?;
@@ -74,28 +75,28 @@ pub fn answer_so_far(experiment: &Experiment) -> Result<Answer, String> {
     Ok(Answer { report: report(&runs, &isolation_costs), json })
 }
 
-/// Repeats of a bill unless told: of 100 simulated bills with these, the A/A test declares
-/// equivalence in at least 80 and a difference in at most 5.
+/// Default number of repeats of a bill: of 100 simulated bills with this number, the A/A test
+/// declares equivalence in at least 80 and a difference in at most 5.
 pub const REPEATS: u32 = 15;
 
 /// The name of what each level contains, among the figures of a bill.
 const CONTAINS: &str = "contains";
 
-/// What a level contains with a technique, in words: `11 of 12`.
+/// The number of faults that a level contains with a technique, as text: `11 of 12`.
 pub type LevelContains = (IsolationLevel, Technique, String);
 
 /// The answer of `launcher bill`: the cost of each isolation level with each technique.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IsolationCosts {
-    /// The declared figures and their margin.
+    /// The declared figures and their equivalence margin.
     #[serde(default = "Endpoint::legacy")]
     pub endpoint: Endpoint,
     /// Rows by isolation level, then by technique.
     pub rows: Vec<IsolationCostRow>,
-    /// What levels add along the settings that vary.
+    /// The costs that levels add along the varied settings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub growth: Vec<Growth>,
-    /// The highest rate of each level within a limit; null if it was not asked for.
+    /// The highest rate of each level within a latency limit; null if it was not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Capacity>,
     /// The measuring conditions in one line; empty if they are not known.
@@ -110,48 +111,50 @@ pub struct IsolationCosts {
 pub struct IsolationCostRow {
     /// The isolation level.
     pub isolation: IsolationLevel,
-    /// The technique.
+    /// The technique of the hand-offs.
     pub technique: Technique,
     /// Further settings that distinguish the row: `process gateways`, `stamps ends`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub variant: String,
-    /// The values of the conditions that vary, which the row shares with its reference.
+    /// The values of the varied conditions, which the row shares with its reference.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub condition: String,
     /// Number of complete and valid runs.
     pub runs: usize,
-    /// rt_venue_from_due at p50, p99 and p99.9; null if unknown, or saved by an older launcher.
+    /// rt_venue_from_due at p50, p99 and p99.9 in nanoseconds; null if unknown, or saved by an
+    /// older launcher.
     #[serde(default)]
     pub from_due_ns: [Option<f64>; 3],
-    /// The same of the orders that no steal of the hypervisor affected.
+    /// rt_venue_from_due at p50, p99 and p99.9 in nanoseconds, of the orders that no steal of the
+    /// hypervisor affected.
     #[serde(default)]
     pub without_steal_ns: [Option<f64>; 3],
-    /// rt_venue, median.
+    /// Median of rt_venue, in nanoseconds.
     pub p50_ns: Option<f64>,
-    /// rt_venue, p99.
+    /// p99 of rt_venue, in nanoseconds.
     pub p99_ns: Option<f64>,
-    /// rt_venue, p99.9.
+    /// p99.9 of rt_venue, in nanoseconds.
     pub p999_ns: Option<f64>,
-    /// p99 of rt_venue of the orders that no stall of the machine affected.
+    /// p99 of rt_venue in nanoseconds, of the orders that no stall of the machine affected.
     #[serde(default)]
     pub stall_free_p99_ns: Option<f64>,
-    /// p99.9 of rt_venue of the orders that no stall of the machine affected.
+    /// p99.9 of rt_venue in nanoseconds, of the orders that no stall of the machine affected.
     #[serde(default)]
     pub stall_free_p999_ns: Option<f64>,
-    /// The share of the orders that are not in the two stall-free latencies.
+    /// The share of the orders that the two stall-free latencies omit, 0 to 1.
     #[serde(default)]
     pub taken_out: Option<f64>,
-    /// The row with which this one is compared; null if this is a reference itself.
+    /// The row with which this one is compared; null for a reference.
     pub reference: Option<Reference>,
     /// rt_venue_from_due against the reference at p50, p99 and p99.9, then rt_venue, then the same
     /// without the machine's stalls; empty for a reference.
     pub differences: Vec<ComparisonLine>,
-    /// What the level adds to the technique in threads at the endpoint: over all runs, and by core
+    /// The cost that the level adds to threads at the endpoint: over all runs, and by core
     /// placement if the machine moved its cores.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adds: Vec<LevelCost>,
-    /// What the level adds to the monolith at the endpoint: threads over a queue on the heap, with
-    /// messages by value. Null if that was not measured.
+    /// The cost that the level adds to the monolith at the endpoint: threads over a queue on the
+    /// heap, with messages by value. Null if that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adds_to_native: Option<LevelCost>,
     /// Reasons that weaken the comparison.
@@ -160,19 +163,21 @@ pub struct IsolationCostRow {
     pub cpu_s_per_million: Option<f64>,
     /// Time from the first spawn of a process to the start of trading, in nanoseconds.
     pub startup_ns: Option<f64>,
-    /// Proportional memory of all processes in the middle of the run, in bytes.
+    /// Proportional set size of all processes in the middle of the run, in bytes.
     pub pss_bytes: Option<f64>,
-    /// Page faults of all threads.
+    /// Number of page faults of all threads.
     pub page_faults: Option<f64>,
-    /// Context switches of all threads.
+    /// Number of context switches of all threads.
     pub context_switches: Option<f64>,
-    /// What the level contains if a strategy fails; null until containment is measured.
+    /// The number of faults that the level contains, as text: `11 of 12`; null until containment is
+    /// measured.
     #[serde(default)]
     pub contains: Option<String>,
-    /// What a strategy costs besides latency, medians; null for runs of older launchers.
+    /// The costs of a strategy besides latency, medians; null for runs of older launchers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<StrategyCosts>,
-    /// What is certain of the level's strategies, with intervals; null for runs of older launchers.
+    /// The certain figures of the level's strategies, with intervals; null for runs of older
+    /// launchers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level_figures: Option<LevelFigures>,
 }
@@ -180,17 +185,17 @@ pub struct IsolationCostRow {
 /// The cost that an isolation level adds to a technique in threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelCost {
-    /// The core-to-core floor of the runs; null: of all runs.
+    /// The core-to-core round trip of the runs' placement, in nanoseconds; null: over all runs.
     pub floor_ns: Option<f64>,
-    /// The endpoint's first percentile against the same technique under threads.
+    /// The endpoint's headline percentile compared with the same technique in threads.
     pub line: ComparisonLine,
-    /// The endpoint's other percentiles.
+    /// The comparisons of the endpoint's other percentiles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<ComparisonLine>,
 }
 
 impl LevelCost {
-    /// Iterates over the percentiles of the endpoint.
+    /// Iterates over the comparisons of all percentiles of the endpoint.
     pub fn lines(&self) -> impl Iterator<Item = &ComparisonLine> {
         std::iter::once(&self.line).chain(&self.further)
     }
@@ -240,7 +245,8 @@ impl IsolationCosts {
 }
 
 impl Experiment {
-    /// Adds what each level contains, measured by another experiment, to a bill.
+    /// Adds to a bill the number of faults that each level contains, measured by another
+    /// experiment.
     pub fn set_contains(&mut self, contains: &[LevelContains], cost: Option<ProtectionCost>) {
         self.figures.insert(CONTAINS, &contains);
         self.figures.insert(ProtectionCost::NAME, &cost);

@@ -1,15 +1,15 @@
-//! The arm `native` of a bill: what an engine has whose strategies are its own threads, over the
-//! fastest queue on the heap, with messages by value and by pointer.
+//! The level `native` of a bill: an engine whose strategies are its own threads, over the fastest
+//! queue on the heap, with messages by value and by pointer.
 
 use protocol::plan::{Isolation, IsolationLevel, Technique};
 
-/// The name of the arm, among the levels of `--isolation`.
+/// The name of the level `native`, among the levels of `--isolation`.
 pub const NATIVE: &str = "native";
 
 /// The techniques of the arm, and what sets their rows apart. Levels are compared with the first.
 const ARMS: [(&str, &str); 2] = [("rtrb-mux", "by value"), ("rtrb-pointer-mux", "by pointer")];
 
-/// Returns the techniques of the arm.
+/// Returns the techniques of the level `native`: queues on the heap.
 pub fn native_techniques() -> Vec<Technique> {
     ARMS.iter().filter_map(|(name, _)| Technique::from_name(name)).collect()
 }

@@ -1,4 +1,4 @@
-//! The headline of levels that took turns: each level against threads, pooled over the rows.
+//! The headline of levels that took turns: each level compared with threads, pooled over the rows.
 //!
 //! Rows differ in a condition, such as the number of strategies, and are runs of their own. So the
 //! pooled ratio is the geometric mean of theirs, and the reaches of their intervals add up like

@@ -1,4 +1,4 @@
-//! The runs that each row of the bill needs.
+//! Selects the runs that each row of the bill needs.
 
 mod growth;
 

@@ -1,5 +1,5 @@
-//! Bills of simulated machines with a planted cost: how often each is found, and how often a cost
-//! is claimed where there is none.
+//! Bills of simulated machines with a planted cost: how often the cost is found, and how often a
+//! cost is claimed where there is none.
 
 use super::{IsolationCostRow, IsolationCosts, REPEATS};
 use crate::experiment::{Axis, Experiment, ExperimentRuns, Figures, Kind, Setting};

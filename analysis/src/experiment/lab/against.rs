@@ -1,23 +1,23 @@
-//! Cells of a lab against each other, run by run, by the rule of evidence.
+//! Compares cells of a lab with each other, run by run, by the rule of evidence.
 //!
 //! The runs of one number are made one after the other, so that they are pairs.
 
-use super::figures::Measured;
+use super::figures::MeasuredLabCell;
 use super::{LabCell, LabRun, Wait};
 use crate::stats::{Evidence, Ranking, median, rank};
 use record::numbers::plain;
 use std::collections::BTreeMap;
 
-/// A figure of one run that cells are compared by.
+/// A function that returns the figure of one run by which cells are compared.
 pub type RunFigure = fn(&LabRun) -> Option<f64>;
 
-/// CPU time of both sides.
+/// CPU time of producers and consumers in a run, in nanoseconds.
 pub const CPU: RunFigure = |run| Some(run.producer.plus(run.consumer).cpu_ns as f64);
-/// Label of the row with the median latency.
+/// Median latency of a run, in nanoseconds.
 pub const P50: RunFigure = |run| run.latency?.p50_ns.map(|ns| ns as f64);
-/// 99th percentile of the latency.
+/// 99th percentile of a run's latency, in nanoseconds.
 pub const P99: RunFigure = |run| run.latency?.p99_ns.map(|ns| ns as f64);
-/// Label of the row with the duration of a run.
+/// Duration of a run, in nanoseconds.
 pub const RUN_TIME: RunFigure = |run| Some(run.run_ns as f64);
 
 fn by_number(cell: &LabCell, figure: RunFigure) -> BTreeMap<u32, f64> {
@@ -30,26 +30,26 @@ fn paired(a: &LabCell, b: &LabCell, figure: RunFigure) -> Vec<(u32, f64, f64)> {
     a.into_iter().filter_map(|(number, a)| Some((number, a, *b.get(&number)?))).collect()
 }
 
-/// Judges a cell against another one by a figure of their runs.
-pub fn against(a: &LabCell, b: &LabCell, figure: RunFigure) -> Evidence {
+/// Judges one cell of a lab against another one, by a figure of their runs.
+pub fn judge_cells(a: &LabCell, b: &LabCell, figure: RunFigure) -> Evidence {
     let pairs = paired(a, b, figure);
     let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().map(|(_, a, b)| (a, b)).unzip();
     Evidence::from_repeats(&a, &b, 0.0)
 }
 
-/// Ranks cells by a figure of their runs. `None` for fewer than two that have it.
+/// Ranks cells of a lab by a figure of their runs. `None` for fewer than two that have it.
 pub fn rank_cells<'a>(cells: &[&'a LabCell], figure: RunFigure) -> Option<(Vec<&'a LabCell>, Ranking)> {
     let middle = |cell: &LabCell| median(&by_number(cell, figure).into_values().collect::<Vec<_>>());
     let known = cells.iter().filter_map(|cell| Some((*cell, middle(cell)?)));
     let (cells, medians): (Vec<&LabCell>, Vec<f64>) = known.unzip();
-    let ranking = rank(&medians, |a, b| against(cells[a], cells[b], figure))?;
+    let ranking = rank(&medians, |a, b| judge_cells(cells[a], cells[b], figure))?;
     Some((cells, ranking))
 }
 
 /// Judges a way of waiting against busy waiting at the same queue and speeds: of each run number
 /// the median ratio over the selected cells. `None`: no such cell has a counterpart.
 pub fn wait_against_busy(
-    measured: &[Measured<'_>],
+    measured: &[MeasuredLabCell<'_>],
     wait: Wait,
     is_it: &dyn Fn(&LabCell) -> bool,
     figure: RunFigure,
@@ -66,7 +66,7 @@ pub fn wait_against_busy(
     (!ratios.is_empty()).then(|| Evidence::from_repeats(&vec![1.0; ratios.len()], &ratios, 0.0))
 }
 
-/// Formats a ratio for a table: `4.20×`, the interval where the repeats disagree on the factor.
+/// Formats a ratio for a table: `4.20×`, or its interval where the repeats disagree on the factor.
 pub fn multiple(evidence: &Evidence) -> String {
     match evidence.difference.filter(|_| evidence.is_known()) {
         Some(found) if evidence.has_factor() => format!("{}×", plain(found.ratio.value)),

@@ -1,4 +1,5 @@
-//! A cell: a queue with a way of waiting and the speeds of its ends, and the runs made with it.
+//! A cell of a lab: a queue with a way of waiting and the speeds of its ends, and the runs made
+//! with it.
 
 use super::run::histogram;
 use super::{AXES, LabRun, Speed, Wait};
@@ -25,7 +26,7 @@ const SETTINGS: [&str; 11] = [
     "capacity",
 ];
 
-/// One combination of settings of the queue benchmark, and its runs.
+/// One combination of settings of the queue benchmark (a cell), with its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabCell {
     /// The technique that carries the events.
@@ -42,25 +43,25 @@ pub struct LabCell {
     pub consumer: Speed,
     /// Wait strategy of both ends.
     pub wait: Wait,
-    /// Events of a run of this cell; `None`: as many as the lab's.
+    /// Number of events in a run of this cell; `None`: the lab's number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<u64>,
-    /// Runs of this cell; `None`: as many as the lab's.
+    /// Number of runs of this cell; `None`: the lab's number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<u32>,
-    /// Slots of this cell's queue; `None`: as many as the lab's.
+    /// Number of slots of this cell's queue; `None`: the lab's number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
-    /// Events that the queue holds at most; `None`: no count bounds it, or unknown.
+    /// Maximum number of events in the queue; `None`: not bounded by a count, or unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<u64>,
-    /// The runs, by their number.
+    /// The runs that were made, by number.
     #[serde(default)]
     pub made: Vec<LabRun>,
 }
 
 impl LabCell {
-    /// Reads the cell of a row, without runs.
+    /// Reads the cell of an experiment's setting, without runs.
     ///
     /// # Errors
     /// A setting that is missing, or that cannot be read.
@@ -69,7 +70,7 @@ impl LabCell {
         cell.map_err(|error| format!("{}: {error}", setting.name))
     }
 
-    /// Returns the cell as the setting of its rows.
+    /// Converts the cell to the setting of its rows.
     pub fn setting(&self) -> Setting {
         Setting::from_texts(self.name(), Figures::from_record(self).take_settings(&SETTINGS), &AXES)
     }
@@ -96,7 +97,7 @@ impl LabCell {
         format!("{}→{}", self.producer, self.consumer)
     }
 
-    /// Returns queue, speeds and waiting in one line.
+    /// Returns the cell's name in one line: queue, speeds and way of waiting.
     pub fn name(&self) -> String {
         let ends = match (self.producers, self.consumers) {
             (1, 1) => String::new(),

@@ -1,6 +1,6 @@
 //! The charts of the queue benchmark `lab`: latency against CPU time, and the spread of run times.
 
-use super::figures::{Measured, PAIRS};
+use super::figures::{MeasuredLabCell, PAIRS};
 use super::{Lab, LabCell, Speed, Wait};
 use crate::grouping::grouped;
 use maud::{Markup, html};
@@ -38,13 +38,13 @@ fn pareto_front(points: &[ParetoPoint<'_>]) -> Vec<(f64, f64)> {
 }
 
 /// Draws latency against CPU time per event, a chart for each pair of speeds.
-pub fn pareto(measured: &[Measured<'_>]) -> Vec<Markup> {
+pub fn pareto(measured: &[MeasuredLabCell<'_>]) -> Vec<Markup> {
     PAIRS.into_iter().filter_map(|pair| pareto_of(measured, pair)).collect()
 }
 
-fn pareto_of<'a>(measured: &[Measured<'a>], (producer, consumer): (Speed, Speed)) -> Option<Markup> {
+fn pareto_of<'a>(measured: &[MeasuredLabCell<'a>], (producer, consumer): (Speed, Speed)) -> Option<Markup> {
     let cells = measured.iter().filter(|(cell, _)| (cell.producer, cell.consumer) == (producer, consumer));
-    let point = |(cell, figures): &Measured<'a>| {
+    let point = |(cell, figures): &MeasuredLabCell<'a>| {
         let p50 = (figures.p50? as f64).max(1.0);
         let p99 = figures.p99.map_or(p50, |p99| p99 as f64);
         Some(ParetoPoint { cell, cpu: figures.cpu().max(1.0), p50, p99 })

@@ -1,5 +1,4 @@
-//! Aggregates the repeated runs of a cell: one queue with one way of waiting, at one pair of
-//! speeds.
+//! Aggregates the runs of a lab's cell: one queue with one way of waiting, at one pair of speeds.
 
 use super::{Lab, LabCell, LabLatency, LabRun, Speed, Wait, percentile};
 use crate::stats::Spread;
@@ -15,11 +14,12 @@ pub const PAIRS: [(Speed, Speed); 4] = [
     (Speed::Slow, Speed::Slow),
 ];
 
-/// A cell that has at least one valid run, and its figures.
-pub type Measured<'a> = (&'a LabCell, CellFigures);
+/// A cell of a lab that has a valid run, with its figures.
+pub type MeasuredLabCell<'a> = (&'a LabCell, CellFigures);
 
-/// Returns the cells that have at least one valid run, in the order of the tables.
-pub fn measured(lab: &Lab) -> Vec<Measured<'_>> {
+/// Returns the cells of a lab that have a valid run, with their figures, in the order of the
+/// tables.
+pub fn measured(lab: &Lab) -> Vec<MeasuredLabCell<'_>> {
     lab.cells
         .iter()
         .filter_map(|cell| Some((cell, CellFigures::from_cell(cell, lab.plan.events_of(cell))?)))
@@ -29,29 +29,29 @@ pub fn measured(lab: &Lab) -> Vec<Measured<'_>> {
 /// Latency, throughput and CPU time of one cell, over its valid runs.
 #[derive(Clone, Debug)]
 pub struct CellFigures {
-    /// The duration of a run, in nanoseconds.
+    /// The spread of the runs' durations, in nanoseconds.
     pub run: Spread,
-    /// Events a second.
+    /// Throughput in events a second.
     pub rate: f64,
     /// Median over the runs of their mean latency, in nanoseconds: from push to pop.
     pub mean: Option<f64>,
-    /// Median over the runs of their p50, in nanoseconds.
+    /// Median over the runs of their p50 latency, in nanoseconds.
     pub p50: Option<u64>,
-    /// Median over the runs of their p99, in nanoseconds.
+    /// Median over the runs of their p99 latency, in nanoseconds.
     pub p99: Option<u64>,
-    /// Median over the runs of their p99.9, in nanoseconds.
+    /// Median over the runs of their p99.9 latency, in nanoseconds.
     pub p999: Option<u64>,
-    /// The p99.9 of the events of all runs together, in nanoseconds.
+    /// p99.9 latency of the events of all runs together, in nanoseconds.
     pub p999_of_all: Option<u64>,
-    /// The greatest latency of all runs, in nanoseconds.
+    /// Maximum latency of all runs, in nanoseconds.
     pub max: Option<u64>,
     /// CPU time of the producers for each event, in nanoseconds, median over the runs.
     pub producer_cpu: f64,
     /// CPU time of the consumers for each event, in nanoseconds, median over the runs.
     pub consumer_cpu: f64,
-    /// Context switches for a thousand events, of both sides.
+    /// Context switches of both sides per thousand events.
     pub switches: f64,
-    /// Returns from a yield or a sleep for each event, of both sides.
+    /// Returns from a yield or a sleep of both sides per event.
     pub wakes: f64,
 }
 

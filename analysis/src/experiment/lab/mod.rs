@@ -88,35 +88,36 @@ named_enum! {
 pub struct Lab {
     /// bulkhead's version.
     pub version: String,
-    /// Time at which the lab began, RFC 3339.
+    /// Time at which the lab began, UTC (RFC 3339).
     pub started: String,
     /// The machine that was measured.
     pub machine: Machine,
-    /// What all cells share.
+    /// The settings that all cells share.
     #[serde(flatten)]
     pub plan: LabPlan,
     /// Remarks, one line each.
     pub notes: Vec<String>,
-    /// The cells that are measured against each other.
+    /// The cells of the lab, which are compared with each other.
     pub cells: Vec<LabCell>,
 }
 
-/// What all cells of a lab share: among the figures of the experiment as a whole.
+/// The settings that all cells of a lab share, saved among the figures of the whole experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabPlan {
-    /// Events of a run, of all producers together.
+    /// Number of events in a run, of all producers together.
     pub events: u64,
-    /// Runs of each cell that has no other number of its own.
+    /// Number of runs of each cell that has no number of its own.
     pub runs: u32,
-    /// Slots of a queue, as requested.
+    /// Requested number of slots of a queue.
     pub capacity_asked: u64,
-    /// Slots of a queue: the next power of two; a cell has others if its queue is exact.
+    /// Number of slots of a queue: the next power of two; a cell has another number if its queue is
+    /// exact.
     pub capacity: u32,
-    /// The meaning of slow: `work:5us`, `sleep:1ms`.
+    /// Work or sleep per event of a slow end: `work:5us`, `sleep:1ms`.
     pub slow: String,
-    /// Range of the slow side's delay to both sides, as a share of it.
+    /// Half-width of the random variation of the slow end's delay, as a share of the delay.
     pub jitter: f64,
-    /// Sleep of [`Wait::Poll`], in nanoseconds.
+    /// Sleep of the way of waiting [`Wait::Poll`], in nanoseconds.
     pub poll_ns: u64,
     /// The timer slack of every thread, in nanoseconds (`PR_SET_TIMERSLACK`).
     pub slack_ns: u64,
@@ -124,13 +125,14 @@ pub struct LabPlan {
     pub seed: u64,
     /// The cores of producers and consumers in turn; empty: not pinned.
     pub cores: Vec<u32>,
-    /// Continue if the kernel lacks a sandbox feature.
+    /// Whether a kernel that lacks a sandbox feature is accepted.
     pub weaker_sandbox: bool,
     /// Cost of one reading of the clock, in nanoseconds.
     pub clock_read_ns: f64,
-    /// Duration of a sleep of a millisecond on this machine.
+    /// MeasuredLabCell duration of a sleep of one millisecond on this machine.
     pub sleep: Option<SleepSample>,
-    /// Why `launcher doctor` called the machine unfit before the lab began; empty if it did not.
+    /// Reasons why `launcher doctor` called the machine unfit before the lab began; empty if it did
+    /// not.
     #[serde(default)]
     pub unfit: Vec<String>,
 }
@@ -138,11 +140,11 @@ pub struct LabPlan {
 /// The duration of `sleep(1 ms)` on this machine: medians in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SleepSample {
-    /// Median with the default timer slack of a process (50 µs).
+    /// Median duration with the default timer slack of a process (50 µs), in nanoseconds.
     pub default_ns: u64,
-    /// Median with `PR_SET_TIMERSLACK` of 1 ns.
+    /// Median duration with `PR_SET_TIMERSLACK` of 1 ns, in nanoseconds.
     pub precise_ns: u64,
-    /// Sleeps of each kind.
+    /// Number of measured sleeps of each kind.
     pub samples: u32,
 }
 
@@ -155,7 +157,7 @@ struct LabDocument<'a> {
 }
 
 impl LabPlan {
-    /// Reads what all cells of an experiment share.
+    /// Reads the settings that all cells of an experiment share.
     ///
     /// # Errors
     /// A figure that is missing, or of another type.
@@ -178,7 +180,8 @@ impl LabPlan {
         cell.slots.unwrap_or(self.capacity)
     }
 
-    /// Returns `true` if no end of a cell uses a core while it waits or is slow: all of them sleep.
+    /// Returns `true` if every end of a cell sleeps, without using a core, while it waits or is
+    /// slow.
     pub fn sleeps(&self, cell: &LabCell) -> bool {
         let is_slow = |speed| speed == Speed::Slow;
         let waits = if cell.consumers == 0 {
@@ -191,7 +194,7 @@ impl LabPlan {
 }
 
 impl Lab {
-    /// Reads the lab in the rows of an experiment.
+    /// Reads the lab from the rows of its experiment.
     ///
     /// # Errors
     /// A row whose settings or figures are not those of a lab.
@@ -215,13 +218,13 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Returns the number of finished runs, and that of all planned ones.
+    /// Returns the number of finished runs, and the number of planned ones.
     pub fn progress(&self) -> (usize, usize) {
         let planned = self.cells.iter().map(|cell| self.plan.runs_of(cell) as usize);
         (self.cells.iter().map(|cell| cell.valid_runs().count()).sum(), planned.sum())
     }
 
-    /// Returns the greatest number of runs that were made side by side.
+    /// Returns the maximum number of runs that were made at the same time.
     pub fn side_by_side(&self) -> u32 {
         self.cells.iter().flat_map(LabCell::valid_runs).map(|run| run.side_by_side).max().unwrap_or(0)
     }

@@ -1,7 +1,7 @@
 //! The report of a lab: the cost of each queue with each way of waiting.
 
 use super::against::{CPU, P50, RunFigure, factor, rank_cells, wait_against_busy};
-use super::figures::{CellFigures, Measured, measured};
+use super::figures::{CellFigures, MeasuredLabCell, measured};
 use super::seed::{delivery_table, seed_table};
 use super::tables::{against_busy, brief_table, carrier_table, fairness, full_table};
 use super::{KIND, Lab, LabCell, Wait, charts};
@@ -93,7 +93,7 @@ fn condition_line(lab: &Lab) -> String {
 }
 
 /// The result: what each way of waiting costs and buys, or the quickest and the cheapest cell.
-fn answer(measured: &[Measured<'_>]) -> String {
+fn answer(measured: &[MeasuredLabCell<'_>]) -> String {
     let against = |wait: &Wait| {
         let of = |figure| wait_against_busy(measured, *wait, &|_| true, figure);
         let p50 = of(P50).map_or_else(String::new, |found| format!(", p50 {}", factor(&found)));
@@ -119,7 +119,7 @@ fn answer(measured: &[Measured<'_>]) -> String {
 
 /// Names the best cell by a figure, or why none is known to be.
 fn best(
-    measured: &[Measured<'_>],
+    measured: &[MeasuredLabCell<'_>],
     word: &str,
     figure: RunFigure,
     shown: &dyn Fn(&CellFigures) -> String,

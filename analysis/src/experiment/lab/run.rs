@@ -11,25 +11,25 @@ use serde::{Deserialize, Serialize};
 pub struct LabRun {
     /// Number of the run, from 0.
     pub number: u32,
-    /// Time from the first event made to the last one taken.
+    /// Nanoseconds from the first event pushed to the last one taken.
     pub run_ns: u64,
-    /// Events taken, by all consumers together.
+    /// Number of events taken by all consumers together.
     pub taken: u64,
-    /// Time from an event made to that event taken; null where nothing was taken.
+    /// Latency from the creation of an event until it was taken; null where nothing was taken.
     pub latency: Option<LabLatency>,
     /// The latencies, in nanoseconds: HdrHistogram's V2 format with deflate, in base64; empty
     /// without any.
     #[serde(default)]
     pub histogram: String,
-    /// Resources of all producers together.
+    /// CPU time and context switches of all producers together.
     pub producer: SideCost,
-    /// Resources of all consumers together.
+    /// CPU time and context switches of all consumers together.
     pub consumer: SideCost,
     /// Each producer's share of the first half of the events that consumer 0 took.
     pub shares: Vec<f64>,
-    /// The longest that each producer waited for room.
+    /// The longest wait of each producer for a free slot, in nanoseconds.
     pub longest_wait_ns: Vec<u64>,
-    /// Runs that were made side by side, this one included, not pinned; 0: it was made alone.
+    /// Number of unpinned runs made at the same time, this one included; 0: it was made alone.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub side_by_side: u32,
     /// Failed checks, or why the run ended early; empty if all is well.
@@ -40,7 +40,8 @@ const fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// Latencies of one run. A percentile with fewer than ten events beyond it is null.
+/// The latencies of one run of the queue benchmark, in nanoseconds. A percentile with fewer than
+/// ten events beyond it is null.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct LabLatency {
@@ -52,14 +53,14 @@ pub struct LabLatency {
     pub max_ns: u64,
 }
 
-/// CPU time and context switches of one end of a queue in a run.
+/// CPU time, context switches and waits of one end of a queue in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideCost {
-    /// CPU time of the side's threads, user and system, while they ran.
+    /// CPU time of the side's threads, user and system, in nanoseconds.
     pub cpu_ns: u64,
-    /// Voluntary context switches.
+    /// Number of voluntary context switches of the side's threads.
     pub voluntary: u64,
-    /// Context switches that the kernel forced on the side's threads.
+    /// Number of context switches that the kernel forced on the side's threads.
     pub involuntary: u64,
     /// Number of waits: the queue was empty, or full.
     #[serde(rename = "looks")]
@@ -69,7 +70,7 @@ pub struct SideCost {
 }
 
 impl SideCost {
-    /// Returns the sum of two ends' CPU times and context switches.
+    /// Returns the sum of the costs of two ends of a queue.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {
@@ -111,7 +112,8 @@ impl LabLatency {
 }
 
 impl LabRun {
-    /// Sets the histogram, packed. Returns an error if a latency cannot be encoded.
+    /// Stores the run's latencies as a packed histogram. Returns an error if a latency cannot be
+    /// encoded.
     pub fn pack_latencies(&mut self, latencies: &Histogram<u64>) -> Result<(), String> {
         let mut packed = Vec::new();
         if !latencies.is_empty() {

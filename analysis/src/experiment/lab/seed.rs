@@ -1,7 +1,7 @@
 //! The table of the benchmark that this project started from, and the timer's share of slow runs.
 
-use super::against::{RUN_TIME, against, multiple};
-use super::figures::{Measured, PAIRS};
+use super::against::{RUN_TIME, judge_cells, multiple};
+use super::figures::{MeasuredLabCell, PAIRS};
 use super::{Lab, Speed, Wait};
 use record::numbers::{count, duration, plain};
 use verdict::table::{Grid, GridRow};
@@ -13,14 +13,14 @@ const LISTS: [&str; 2] = ["linked", "std-mpsc"];
 /// The four queues of the seed benchmark's table: array and linked, busy, and with another way of
 /// waiting.
 struct SeedQueues<'a> {
-    measured: &'a [Measured<'a>],
+    measured: &'a [MeasuredLabCell<'a>],
     array: &'static str,
     linked: &'static str,
     not_busy: Wait,
 }
 
 impl<'a> SeedQueues<'a> {
-    fn new(lab: &Lab, measured: &'a [Measured<'a>]) -> Option<Self> {
+    fn new(lab: &Lab, measured: &'a [MeasuredLabCell<'a>]) -> Option<Self> {
         let is_there = |name: &&str| lab.cells.iter().any(|cell| cell.technique.name() == *name);
         let first = |names: [&'static str; 2]| names.into_iter().find(is_there).unwrap_or(names[0]);
         let not_busy = [Wait::Poll, Wait::Park, Wait::Yield]
@@ -30,7 +30,7 @@ impl<'a> SeedQueues<'a> {
     }
 
     /// Returns the four cells at a pair of speeds; `None` if none of them was measured.
-    fn at(&self, pair: (Speed, Speed)) -> Option<[Option<&'a Measured<'a>>; 4]> {
+    fn at(&self, pair: (Speed, Speed)) -> Option<[Option<&'a MeasuredLabCell<'a>>; 4]> {
         let of = |technique: &str, wait: Wait| {
             self.measured.iter().find(|(cell, _)| {
                 cell.technique.name() == technique
@@ -63,15 +63,15 @@ impl<'a> SeedQueues<'a> {
 
 /// Returns the table of the benchmark that this project started from: run times of the four pairs
 /// of speeds.
-pub fn seed_table(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
+pub fn seed_table(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Option<Grid> {
     let queues = SeedQueues::new(lab, measured)?;
     let row = |pair: (Speed, Speed)| {
         let times = queues.at(pair)?;
-        let time = |found: Option<&Measured<'_>>| {
+        let time = |found: Option<&MeasuredLabCell<'_>>| {
             found.map_or_else(|| "–".into(), |(_, figures)| format!("{} ms", plain(figures.run.median / 1e6)))
         };
-        let ratio = |a: Option<&Measured<'_>>, b: Option<&Measured<'_>>| {
-            a.zip(b).map_or_else(|| "–".into(), |((a, _), (b, _))| multiple(&against(b, a, RUN_TIME)))
+        let ratio = |a: Option<&MeasuredLabCell<'_>>, b: Option<&MeasuredLabCell<'_>>| {
+            a.zip(b).map_or_else(|| "–".into(), |((a, _), (b, _))| multiple(&judge_cells(b, a, RUN_TIME)))
         };
         let [array_busy, linked_busy, array, linked] = times;
         let mut cells = vec![format!("{}/{}", pair.0, pair.1)];
@@ -107,10 +107,10 @@ pub fn seed_table(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
 }
 
 /// Returns the mean time from push to pop of each cell of the seed benchmark's table.
-pub fn delivery_table(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
+pub fn delivery_table(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Option<Grid> {
     let queues = SeedQueues::new(lab, measured)?;
     let row = |pair: (Speed, Speed)| {
-        let mean = |found: Option<&Measured<'_>>| {
+        let mean = |found: Option<&MeasuredLabCell<'_>>| {
             let mean = found.and_then(|(_, figures)| figures.mean);
             mean.map_or_else(|| "–".into(), |ns| duration(ns as u64))
         };
@@ -128,8 +128,8 @@ pub fn delivery_table(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
 }
 
 /// Describes the sizes of cells that are not those of the lab, and which runs were side by side.
-fn sizes(lab: &Lab, measured: &[Measured<'_>]) -> Vec<String> {
-    let size = |(cell, _): &Measured<'_>| (lab.plan.events_of(cell), lab.plan.runs_of(cell));
+fn sizes(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Vec<String> {
+    let size = |(cell, _): &MeasuredLabCell<'_>| (lab.plan.events_of(cell), lab.plan.runs_of(cell));
     let mut sizes: Vec<(u64, u32)> = measured.iter().map(size).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -149,7 +149,7 @@ fn sizes(lab: &Lab, measured: &[Measured<'_>]) -> Vec<String> {
 }
 
 /// Splits a run with a slow end into its slowness, the timer's lateness, and the queue's rest.
-fn shares_of_a_slow_run(lab: &Lab, measured: &[Measured<'_>]) -> Option<String> {
+fn shares_of_a_slow_run(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Option<String> {
     let (kind, time) = lab.plan.slow.split_once(':')?;
     let asked = time.parse::<record::units::Nanos>().ok()?.0 as f64;
     let (cell, figures) = measured.iter().find(|(cell, _)| {

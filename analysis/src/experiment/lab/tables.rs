@@ -1,7 +1,8 @@
-//! The tables of `lab`: waiting against busy, each queue, all figures, fairness.
+//! The tables of `lab`: ways of waiting compared with busy waiting, each queue, all figures,
+//! fairness.
 
 use super::against::{CPU, P50, P99, multiple, rank_cells, wait_against_busy};
-use super::figures::{CellFigures, Measured, PAIRS};
+use super::figures::{CellFigures, MeasuredLabCell, PAIRS};
 use super::{Lab, LabCell, LabRun, Speed, Wait};
 use crate::experiment::time_unit::TimeUnit;
 use crate::stats::Spread;
@@ -18,8 +19,9 @@ fn times(share: Option<f64>) -> String {
     share.map_or_else(|| "–".into(), |share| format!("{}×", plain(share)))
 }
 
-/// Returns CPU time and latency of each way of waiting over busy: medians over the queues.
-pub fn against_busy(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
+/// Returns the table of CPU time and latency of each way of waiting relative to busy waiting:
+/// medians over the queues.
+pub fn against_busy(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Option<Grid> {
     let is_used = |wait: &&Wait| lab.cells.iter().any(|cell| cell.wait == **wait);
     let (busy, others): (Vec<Wait>, Vec<Wait>) =
         Wait::ALL.iter().filter(is_used).partition(|wait| **wait == Wait::Busy);
@@ -48,7 +50,7 @@ pub fn against_busy(lab: &Lab, measured: &[Measured<'_>]) -> Option<Grid> {
 
 /// Returns the table of the first screen: each way of waiting against busy at each pair of speeds,
 /// or without busy waiting the latency and the CPU time of each cell.
-pub fn brief_table(measured: &[Measured<'_>]) -> Grid {
+pub fn brief_table(measured: &[MeasuredLabCell<'_>]) -> Grid {
     let pairs = PAIRS.into_iter().flat_map(|pair| Wait::ALL.iter().map(move |wait| (pair, *wait)));
     let row = |(pair, wait): ((Speed, Speed), Wait)| {
         let is_it = |cell: &LabCell| (cell.producer, cell.consumer) == pair;
@@ -65,7 +67,7 @@ pub fn brief_table(measured: &[Measured<'_>]) -> Grid {
         let title = "CPU time of both sides and latency, as a multiple of busy waiting";
         return Grid::new("lab_brief", title, 2, ["speeds", "wait", "CPU", "p50", "p99"], rows);
     }
-    let columns: [Column<'_, Measured<'_>>; 6] = [
+    let columns: [Column<'_, MeasuredLabCell<'_>>; 6] = [
         ("queue", &|(cell, _)| cell.carrier()),
         ("speeds", &|(cell, _)| cell.speeds()),
         ("wait", &|(cell, _)| cell.wait.to_string()),
@@ -78,8 +80,9 @@ pub fn brief_table(measured: &[Measured<'_>]) -> Grid {
 }
 
 /// Returns the table of one queue: a row for each pair of speeds and way of waiting.
-pub fn carrier_table(measured: &[Measured<'_>], carrier: &str) -> Option<Grid> {
-    let cells: Vec<&Measured<'_>> = measured.iter().filter(|(cell, _)| cell.carrier() == carrier).collect();
+pub fn carrier_table(measured: &[MeasuredLabCell<'_>], carrier: &str) -> Option<Grid> {
+    let cells: Vec<&MeasuredLabCell<'_>> =
+        measured.iter().filter(|(cell, _)| cell.carrier() == carrier).collect();
     let run_unit = TimeUnit::for_durations(cells.iter().map(|(_, figures)| figures.run.median));
     let unit = TimeUnit::for_durations(cells.iter().flat_map(|(_, figures)| {
         let latencies = [figures.p50, figures.p99].into_iter().flatten().map(|ns| ns as f64);
@@ -120,7 +123,7 @@ pub fn carrier_table(measured: &[Measured<'_>], carrier: &str) -> Option<Grid> {
 }
 
 /// Returns the table of every measured cell with all its figures.
-pub fn full_table(lab: &Lab, measured: &[Measured<'_>]) -> Grid {
+pub fn full_table(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Grid {
     let text = |cell: &LabCell, text: &dyn Fn(&CellFigures) -> String| {
         let found = measured.iter().find(|(other, _)| std::ptr::eq(*other, cell));
         found.map_or_else(|| "–".into(), |(_, figures)| text(figures))

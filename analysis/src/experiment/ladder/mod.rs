@@ -69,18 +69,20 @@ pub const KIND: KindEntry = KindEntry {
     ..sweep::RUNS
 };
 
-/// The levels of a machine, with what each costs and buys.
+/// The answer of `launcher ladder`: the isolation levels of a machine, with their costs and
+/// benefits.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ladder {
     /// Version of bulkhead.
     pub version: String,
-    /// Time at which it began, RFC 3339.
+    /// Time at which the ladder began, RFC 3339.
     pub started: String,
     /// The machine, without its host name.
     pub machine: Machine,
-    /// The load of the cost: `4 strategies of each level, parked on one core, 20,000 orders/s`.
+    /// The load under which the costs were measured: `4 strategies of each level, parked on one
+    /// core, 20,000 orders/s`.
     pub load: String,
-    /// Whether its latencies may be quoted.
+    /// Whether the ladder's latencies may be quoted.
     pub fitness: Fitness,
     /// A row for each level.
     pub rungs: Vec<Rung>,
@@ -88,56 +90,56 @@ pub struct Ladder {
     pub shortfalls: Vec<String>,
 }
 
-/// A level with what it costs and buys.
+/// An isolation level with its costs and the faults that it contains.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rung {
-    /// The level, as `--isolation` has it.
+    /// Name of the level, as for `--isolation`.
     pub level: String,
-    /// Why this machine cannot do it; null if it can.
+    /// Reason why this machine cannot run the level; null if it can.
     pub missing: Option<String>,
-    /// Ratio of p50 of `rt_venue` from due to that of threads, by turns.
+    /// Ratio of the p50 of `rt_venue` from due to that of threads, by turns.
     pub p50: Option<Estimate>,
-    /// Ratio of p99.
+    /// Ratio of the p99 of `rt_venue` from due to that of threads, by turns.
     pub p99: Option<Estimate>,
-    /// CPU seconds of strategies for a million of their orders.
+    /// CPU seconds of the level's strategies for a million of their orders.
     pub cpu_s_per_million: Option<f64>,
-    /// What they take more than threads.
+    /// Difference of those CPU seconds to threads.
     pub cpu_added: Option<Estimate>,
-    /// Proportional memory of a strategy's process, in bytes; null without one.
+    /// Proportional set size of a strategy's process, in bytes; null without one.
     pub pss_bytes: Option<f64>,
     /// Time from the start of a strategy's process until it can trade, in nanoseconds.
     pub start_ns: Option<f64>,
-    /// Faults, each with whether it was contained.
+    /// The injected faults, each with whether it was contained.
     pub faults: Vec<RungFault>,
-    /// Whether it hides a strategy's memory from others; null if the machine cannot do it.
+    /// Whether the level hides a strategy's memory from others; null if the machine cannot run it.
     pub confidential: Option<LevelConfidentiality>,
-    /// Disturbances, each with what it did to the others.
+    /// The disturbances, each with its effect on the other strategies.
     pub disturbances: Vec<RungDisturbance>,
 }
 
-/// What became of a fault at one level.
+/// The outcome of one fault at one level of a ladder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RungFault {
-    /// The fault, as `launcher contain` names it.
+    /// The name of the fault, as for `launcher contain`.
     pub fault: String,
-    /// Runs in which it was contained, and all runs in which it came.
+    /// Number of runs in which the fault was contained, and number of runs in which it occurred.
     pub contained: [usize; 2],
-    /// Of the contained ones, those in which the others waited far longer than before.
+    /// Number of the contained runs in which the other strategies waited far longer than before.
     pub waited: usize,
 }
 
-/// What a strategy that makes no mistake did to the others at one level.
+/// The effect of one disturbance on the other strategies at one level of a ladder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RungDisturbance {
-    /// The disturbance, as `launcher disturb` names it.
+    /// The name of the disturbance, as for `launcher disturb`.
     pub disturbance: String,
-    /// What is concluded, as few repeats allow.
+    /// The concluded effect, as far as few repeats allow.
     pub effect: Effect,
     /// Ratio of the others' p50 from due to that of calm runs, with its interval; null with too few
     /// pairs.
     pub p50: Option<Estimate>,
-    /// Ratio of the medians of both, without an interval.
+    /// Ratio of the median p50 in disturbed and in calm runs, without an interval.
     pub p50_ratio: Option<f64>,
 }
 
@@ -145,7 +147,7 @@ impl Rung {
     /// The name of the planned levels among the figures of an experiment.
     pub const NAME: &'static str = "rungs";
 
-    /// Creates the row of a level of which nothing is measured.
+    /// Creates the row of a level, without measurements.
     pub fn new(level: &str, missing: Option<String>) -> Self {
         Self { level: level.into(), missing, ..Self::default() }
     }
@@ -215,7 +217,7 @@ impl Rung {
     }
 }
 
-/// The name of a part's folder among the figures of a ladder.
+/// Returns the key under which the folder of a part is saved among the figures of a ladder.
 pub fn folder_key(part: LadderPart) -> String {
     format!("folder.{part}")
 }
@@ -285,13 +287,13 @@ impl Ladder {
         Ok(())
     }
 
-    /// Returns each level that is not here, with the reason.
+    /// Returns each level that the ladder lacks, with the reason.
     pub fn missing(&self) -> Vec<String> {
         let why = |rung: &Rung| Some(format!("{}: {}", rung.level, rung.missing.as_ref()?));
         self.rungs.iter().filter_map(why).collect()
     }
 
-    /// Returns the result in one line, to be pasted into an issue.
+    /// Formats the ladder in one line, to be pasted into an issue.
     pub fn line(&self) -> String {
         let rung = |rung: &Rung| {
             let faults = contained(rung);

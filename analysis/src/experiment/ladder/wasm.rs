@@ -1,4 +1,5 @@
-//! The rung of strategies that are modules in a Wasm runtime, in threads of the engine's process.
+//! The row of a ladder for strategies that are modules in a Wasm runtime, in threads of the
+//! engine's process.
 //!
 //! Its isolation level is `thread`, and the strategy is of another kind. So its
 //! cost is that of a comparison of two kinds. Nothing is injected into it: a fault of `launcher
@@ -30,7 +31,7 @@ pub(super) fn is_measured(ladder: &Ladder) -> bool {
 }
 
 impl Rung {
-    /// The name of the rung, and of the kind of its strategies.
+    /// The name of the row for Wasm strategies, and of their strategy kind.
     pub const WASM: &'static str = "wasm";
 
     /// Adds what a comparison of native strategies (A) and modules (B) found.

@@ -1,4 +1,5 @@
-//! The most that strategies carry: runs to which more orders are offered than they can send.
+//! The maximum order rate of strategies: runs to which more orders are offered than the strategies
+//! can send.
 
 use super::PredictPart;
 use crate::experiment::Experiment;
@@ -6,17 +7,18 @@ use protocol::plan::Isolation;
 use record::numbers::plain;
 use serde::{Deserialize, Serialize};
 
-/// What strategies at one level carry on their cores.
+/// The maximum order rate of strategies at one level on their cores, as measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredCeiling {
-    /// Orders a second that they sent.
+    /// Orders a second that the strategies sent.
     pub per_s: f64,
-    /// Whether they fell behind what was offered. If not, the ceiling is higher.
+    /// Whether the strategies sent less than was offered, so that the rate is their maximum. If
+    /// not, the ceiling is higher.
     pub is_reached: bool,
 }
 
 impl MeasuredCeiling {
-    /// Reads the ceilings of threads and of the other level; `None` until both are measured.
+    /// Reads the maximum rates of threads and of the other level; `None` until both are measured.
     pub fn both(experiment: &Experiment) -> Option<[Self; 2]> {
         let of = |is_thread: bool| {
             let runs = experiment.made().filter(|row| PredictPart::of(row) == Some(PredictPart::Ceiling));

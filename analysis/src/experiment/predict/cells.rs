@@ -1,6 +1,6 @@
-//! What the runs of a prediction measured, as cells of the model.
+//! Converts the runs of a prediction to measured cells of the model.
 
-use super::Asked;
+use super::PredictQuestion;
 use crate::experiment::{Axis, Experiment, Row};
 use crate::stats::RunOutline;
 use protocol::plan::{Isolation, IsolationLevel};
@@ -26,7 +26,7 @@ named_enum! {
 }
 
 impl PredictPart {
-    /// Returns the part of a row.
+    /// Returns the part of the prediction to which a row belongs.
     pub fn of(row: &Row) -> Option<Self> {
         row.setting.values.get(&Axis::Part).and_then(|text| Self::from_name(text))
     }
@@ -46,40 +46,40 @@ const MIN_SWITCHES: f64 = 0.01;
 /// A run in which threads and strategies at another level took turns on the same cores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredCell {
-    /// What the run is for.
+    /// The part of the prediction for which the run was made.
     pub part: PredictPart,
     /// The folder of the run; empty if an earlier prediction made it.
     pub folder: String,
-    /// Strategies of a level.
+    /// Number of strategies at each level.
     pub strategies: u32,
-    /// Cores that they share.
+    /// Number of cores that the strategies share.
     pub cores: u32,
-    /// Orders a second of all of them together.
+    /// Orders a second of all strategies of a level together.
     pub rate_per_s: f64,
-    /// What was measured, for each of those cores.
+    /// The measured costs, for each of those cores.
     pub cell: CoreCell,
-    /// p50 of the second group of threads to that of the first: what is no difference. Null where
-    /// there is one group.
+    /// Ratio of the p50 of the second group of threads to that of the first: the A/A test. Null
+    /// where there is one group.
     pub aa_ratio: Option<f64>,
-    /// The level against the threads, block by block: ratio of p50 with its interval. Null with too
-    /// few blocks.
+    /// Ratio of the level's p50 to that of the threads, block by block, with the ends of its
+    /// interval. Null with too few blocks.
     pub ratio: Option<[f64; 3]>,
-    /// Memory of a strategy of the level in its process, with page tables, in bytes.
+    /// Memory of a strategy's process at the level, with page tables, in bytes.
     pub memory_bytes: Option<f64>,
     /// Whether the run is valid, so that it counts.
     pub is_usable: bool,
 }
 
 impl MeasuredCell {
-    /// Reads all runs that were made, in their order. A run without figures of both levels is left
-    /// out.
+    /// Reads all runs of a prediction that were made, in their order. A run without figures of both
+    /// levels is left out.
     pub fn all(experiment: &Experiment) -> Vec<Self> {
         experiment.made().filter_map(|row| Self::from_row(experiment, row)).collect()
     }
 
     fn from_row(experiment: &Experiment, row: &Row) -> Option<Self> {
         let run = row.outline()?;
-        let asked = Asked::of_cell(&experiment.settings_of(row))?;
+        let asked = PredictQuestion::of_cell(&experiment.settings_of(row))?;
         let level = run.levels.iter().find(|own| own.level != Isolation::Thread)?;
         let threads: Vec<&LevelSummary> =
             run.levels.iter().filter(|own| own.level == Isolation::Thread).collect();

@@ -1,4 +1,4 @@
-//! Strategies that spin on a core each: the sum of what an order passes on its way.
+//! Predicts strategies that spin on a core each: the sum of the costs on an order's path.
 
 use super::PredictPart;
 use crate::experiment::{Experiment, Row};
@@ -12,35 +12,36 @@ use verdict::summary::Measure;
 /// `docs/src/nanoseconds.md` has the measurement.
 const ENGINE_NS: f64 = 60.0;
 
-/// What a run measured of the way of an order, beyond its latencies.
+/// The measured costs on an order's path in a run, beyond its latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PathCosts {
     /// Round trip of a cache line between threads that work at random times, in nanoseconds.
     pub line_ns: f64,
-    /// Clock reads of an order's stamps, in nanoseconds.
+    /// Cost of the clock reads for an order's stamps, in nanoseconds.
     pub stamps_ns: f64,
 }
 
 impl PathCosts {
-    /// The name of the costs among the figures of a run.
+    /// The name of the path costs among the figures of a run.
     pub const NAME: &'static str = "path";
 
-    /// Returns the predicted p50 of the round trip without the venue.
+    /// Returns the predicted p50 of the round trip without the venue, in nanoseconds.
     pub fn sum_ns(&self) -> f64 {
         self.line_ns + self.stamps_ns + ENGINE_NS
     }
 }
 
-/// Threads and strategies at another level with a core each, in runs of their own.
+/// Threads and strategies at another level with a core each, predicted and measured in runs of
+/// their own.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoreEach {
-    /// Medians of what the runs measured of the way.
+    /// Medians of the path costs over the runs.
     pub path: PathCosts,
-    /// The sum: predicted for threads and processes alike.
+    /// Predicted p50 in nanoseconds, equal for threads and processes.
     pub sum_ns: f64,
-    /// p50 of threads and of processes, medians over their runs.
+    /// Measured p50 of threads and of processes in nanoseconds, medians over their runs.
     pub p50_ns: [f64; 2],
-    /// Runs that count.
+    /// Number of runs that count.
     pub runs: usize,
 }
 
@@ -70,7 +71,7 @@ impl CoreEach {
         Some(Self { path, sum_ns: path.sum_ns(), p50_ns: [p50(true)?, p50(false)?], runs: runs.len() })
     }
 
-    /// Returns the relative errors of the sum for threads and for processes.
+    /// Returns the relative errors of the predicted p50 for threads and for processes.
     pub fn errors(&self) -> [f64; 2] {
         self.p50_ns.map(|measured| (self.sum_ns / measured - 1.0).abs())
     }

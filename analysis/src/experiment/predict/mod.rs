@@ -1,4 +1,4 @@
-//! `predict`: what strategies will cost as threads and as processes, with the error of the
+//! `predict`: the costs of strategies as threads and as processes, with the error of the
 //! prediction.
 //!
 //! A row is a run in which threads and strategies at another level take turns on the same cores.
@@ -27,7 +27,7 @@ use verdict::chart::median;
 /// The entry of `launcher predict`.
 pub const KIND: KindEntry = KindEntry {
     title: "What strategies will cost as processes",
-    summary: |experiment| match Asked::of_experiment(experiment) {
+    summary: |experiment| match PredictQuestion::of_experiment(experiment) {
         Some(asked) => format!("prediction for {}", asked.name()),
         None => format!("grid of {}", counted(experiment.settings().len() as u64, "cell")),
     },
@@ -39,22 +39,22 @@ pub const KIND: KindEntry = KindEntry {
     ..sweep::RUNS
 };
 
-/// The numbers of a question: strategies, cores and a rate.
+/// The question of `launcher predict`: a number of strategies, a number of cores and an order rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
-    /// Strategies.
+pub struct PredictQuestion {
+    /// Number of strategies.
     pub strategies: u32,
-    /// Cores that they share.
+    /// Number of cores that the strategies share.
     pub cores: u32,
-    /// Orders a second of all of them together.
+    /// Orders a second of all strategies together.
     pub rate_per_s: f64,
 }
 
-impl Asked {
+impl PredictQuestion {
     /// The name of the question among the figures of an experiment.
     pub const NAME: &'static str = "asked";
 
-    /// Returns the question of an experiment; `None` of a grid.
+    /// Returns the question of an experiment; `None` for a grid.
     pub fn of_experiment(experiment: &Experiment) -> Option<Self> {
         experiment.figures.part(Self::NAME).ok().flatten()
     }
@@ -80,7 +80,7 @@ impl Asked {
         f64::from(self.cores.min(self.strategies).max(1))
     }
 
-    /// Predicts threads and processes.
+    /// Predicts the costs for the question, as threads and as processes.
     pub fn predict(&self, model: &SharedCoreModel) -> [CorePrediction; 2] {
         self.predict_next_to(model, 0.0)
     }
@@ -106,83 +106,85 @@ impl Asked {
     }
 }
 
-/// Highest rate of a grid, as a multiple of the calibration's highest.
+/// Highest order rate of a grid, as a multiple of the calibration's highest.
 pub const EXTRAPOLATED: f64 = 1.5;
 
-/// The most strategies that a run may have.
+/// Maximum number of strategies in a run of a prediction.
 pub const MAX_STRATEGIES: u32 = 256;
 
-/// A cell that was predicted, then measured.
+/// A cell that was predicted before it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PredictedCell {
-    /// The cell as it was measured.
+    /// The measured costs of the cell.
     pub measured: MeasuredCell,
-    /// Threads and processes as they were predicted.
+    /// The predicted costs of the cell, as threads and as processes.
     pub predicted: [CorePrediction; 2],
 }
 
-/// The errors of predictions of several cells, each a median of absolute values.
+/// The errors of predictions for several cells, each a median of absolute values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PredictionErrors {
-    /// Cells.
+    /// Number of predicted cells.
     pub cells: usize,
-    /// Cells without a predicted latency, at one level at least: the core is nearly full by the
-    /// formula.
+    /// Number of cells without a predicted latency, at one level at least: the core is nearly full
+    /// by the formula.
     #[serde(alias = "near_ceiling")]
     pub beyond_range: usize,
-    /// Relative error of p50, of threads and processes.
+    /// Relative errors of p50, of threads and of processes.
     pub p50: Option<f64>,
-    /// Relative error of CPU time an order.
+    /// Relative errors of the CPU time per order, of threads and of processes.
     pub cpu: Option<f64>,
-    /// Error of what a process adds to p50, relative to what it adds.
+    /// Relative error of the latency that a process adds to p50.
     pub added_p50: Option<f64>,
-    /// Error of what a process adds to p50, in nanoseconds.
+    /// Error of the latency that a process adds to p50, in nanoseconds.
     pub added_p50_ns: Option<f64>,
-    /// Error of what a process adds to CPU time, relative to what it adds.
+    /// Relative error of the CPU time that a process adds.
     pub added_cpu: Option<f64>,
 }
 
-/// The answer of `launcher predict`.
+/// The answer of `launcher predict`: predicted and measured costs, with the errors.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     /// The question; null for a grid.
-    pub asked: Option<Asked>,
-    /// The level that is compared with threads.
+    pub asked: Option<PredictQuestion>,
+    /// The isolation level that is compared with threads.
     pub level: Option<IsolationLevel>,
-    /// The folder of the earlier prediction whose runs the model is fitted to; null if they are
-    /// this one's.
+    /// The folder of the earlier prediction to whose runs the model is fitted; null if it is fitted
+    /// to this one's.
     pub calibration: Option<String>,
-    /// The price of a switch between address spaces on this machine.
+    /// The cost of a switch between address spaces on this machine.
     pub switch: Vec<SwitchPrice>,
     /// How long an idle core of this machine takes to run what wakes it; null in older predictions.
     pub wake: Option<WakeTimes>,
-    /// The model; null until its runs are made.
+    /// The fitted model; null until its runs are made.
     pub model: Option<SharedCoreModel>,
-    /// Threads and processes as predicted.
+    /// The predicted costs for the question, as threads and as processes.
     pub predicted: Option<[CorePrediction; 2]>,
-    /// What the asked strategies carry as threads and as processes, measured; null until then.
+    /// The measured maximum rate of the requested strategies, as threads and as processes; null
+    /// until then.
     pub ceilings: Option<[MeasuredCeiling; 2]>,
-    /// Memory that a strategy at the level has of its own, in bytes.
+    /// Private memory of a strategy at the level, in bytes.
     pub memory_bytes: Option<f64>,
-    /// The least number of strategies for which a process costs 5 % more than a thread, in CPU time
-    /// and in p50, on the same cores at the same rate.
+    /// The minimum number of strategies for which a process costs 5 % more CPU time than a thread,
+    /// on the same cores at the same rate.
     pub five_percent_cpu: Option<u32>,
-    /// The same for p50.
+    /// The minimum number of strategies for which a process has a 5 % higher p50 than a thread, on
+    /// the same cores at the same rate.
     pub five_percent_p50: Option<u32>,
     /// Cells that were predicted before they were measured.
     pub held_out: Vec<PredictedCell>,
-    /// The errors over those cells.
+    /// The errors over the held-out cells.
     pub errors: PredictionErrors,
-    /// Strategies that spin on a core each, which need no model; null for others.
+    /// The result for strategies that spin on a core each, which need no model; null for others.
     pub core_each: Option<CoreEach>,
     /// Cells to which the model is fitted.
     pub fitted: Vec<MeasuredCell>,
 }
 
 impl Prediction {
-    /// Reads what the rows of an experiment show so far.
+    /// Reads the prediction from the rows of an experiment made so far.
     pub fn from_experiment(experiment: &Experiment) -> Self {
-        let asked = Asked::of_experiment(experiment);
+        let asked = PredictQuestion::of_experiment(experiment);
         let (fitted, others): (Vec<MeasuredCell>, Vec<MeasuredCell>) =
             MeasuredCell::all(experiment).into_iter().partition(|cell| cell.part.is_fitted());
         let model = fit(&fitted);
@@ -190,7 +192,8 @@ impl Prediction {
             let cell = |measured: MeasuredCell| {
                 let MeasuredCell { strategies, cores, rate_per_s, .. } = measured;
                 let idle_wakes = measured.cell.idle_wakes;
-                let predicted = Asked { strategies, cores, rate_per_s }.predict_next_to(&model, idle_wakes);
+                let predicted =
+                    PredictQuestion { strategies, cores, rate_per_s }.predict_next_to(&model, idle_wakes);
                 PredictedCell { measured, predicted }
             };
             others.into_iter().map(cell).collect::<Vec<_>>()
@@ -228,7 +231,7 @@ impl Prediction {
     }
 }
 
-/// Fits the model to the cells that count.
+/// Fits the model to the usable ones of these cells; `None` with too few.
 pub fn fit(cells: &[MeasuredCell]) -> Option<SharedCoreModel> {
     let usable = cells.iter().filter(|cell| cell.is_usable).map(|cell| cell.cell);
     SharedCoreModel::fit(&usable.collect::<Vec<_>>())

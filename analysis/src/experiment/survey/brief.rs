@@ -1,4 +1,5 @@
-//! The first screen of a survey, and its line to paste into an issue: each part in a few words.
+//! The first screen of a survey, and its line to paste into an issue, with each part in a few
+//! words.
 
 use super::card::{machine_name, rows};
 use super::{Recovery, Survey, SurveyPart};

@@ -1,4 +1,4 @@
-//! `survey`: what one machine showed in every experiment.
+//! `survey`: the results of every experiment on one machine.
 
 mod brief;
 mod card;
@@ -71,14 +71,14 @@ pub const KIND: KindEntry = KindEntry {
     ..sweep::RUNS
 };
 
-/// The results of `launcher survey`: what one machine showed in each experiment.
+/// The results of `launcher survey`: those of each experiment on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
     /// Version of bulkhead.
     pub version: String,
     /// Time at which the survey began, RFC 3339.
     pub started: String,
-    /// The time limit, in minutes.
+    /// The time limit of the survey, in minutes.
     pub minutes: u32,
     /// Duration of the survey, in seconds.
     pub took_s: f64,
@@ -86,31 +86,31 @@ pub struct Survey {
     pub complete: bool,
     /// The machine, without its host name.
     pub machine: Machine,
-    /// Whether its latencies may be quoted.
+    /// Whether the survey's latencies may be quoted.
     pub fitness: Fitness,
-    /// The checks of `launcher doctor`, made before anything was measured.
+    /// The results of `launcher doctor` before anything was measured.
     pub checks: Vec<MachineCheck>,
-    /// The price of a switch between address spaces, by the memory of each side; empty in older
+    /// The cost of a switch between address spaces, by the memory of each side; empty in older
     /// surveys and where it could not be measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switch: Vec<SwitchPrice>,
     /// The parts that were begun.
     pub parts: Vec<PartRecord>,
-    /// Round trips of a cache line.
+    /// Round trips of a cache line between cores.
     pub cores: Option<CoreMatrix>,
-    /// Recoveries of engine and exchange.
+    /// Results of crash recovery of engine and exchange.
     pub recovery: Vec<Recovery>,
-    /// Faults of a strategy.
+    /// Containment of strategy faults.
     pub containment: Option<Containments>,
-    /// What a strategy that starts processes does to its neighbors; null in older surveys.
+    /// Effect on its neighbors of a strategy that starts processes; null in older surveys.
     #[serde(default)]
     pub disturbance: Option<Disturbances>,
-    /// A run with a journal against one without.
+    /// Comparison of a run with a journal with one without.
     pub journal: Option<Comparisons>,
-    /// Cost of each isolation level, with the memory techniques.
+    /// Cost of each isolation level, with the techniques over shared memory.
     #[serde(rename = "bill")]
     pub isolation_costs: Option<IsolationCosts>,
-    /// `spsc-mux` against crossbeam's `ArrayQueue`, a comparison for each rate.
+    /// Comparison of `spsc-mux` with crossbeam's `ArrayQueue`, at each rate.
     pub queue: Option<Comparisons>,
 }
 
@@ -119,11 +119,11 @@ pub struct Survey {
 pub struct PartRecord {
     /// The part of the survey, by name.
     pub part: SurveyPart,
-    /// The commands that measure the same.
+    /// The commands by which a user can measure the part alone.
     pub commands: Vec<String>,
     /// Duration of this part, in seconds.
     pub took_s: f64,
-    /// Why the part has no result, or less than planned; null if nothing is missing.
+    /// Reason why the part has no result, or less than planned; null if nothing is missing.
     pub shortfall: Option<String>,
 }
 
@@ -139,32 +139,32 @@ pub struct CoreMatrix {
 /// The round trip of a cache line between two cores, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CorePair {
-    /// The asking core.
+    /// Number of the core that asks.
     pub a: u32,
-    /// The answering core.
+    /// Number of the core that answers.
     pub b: u32,
-    /// Both sides wait for each other in lockstep; median.
+    /// Median round trip in nanoseconds if both sides wait for each other in lockstep.
     pub synchronized_ns: f64,
-    /// Both sides work for a random time before each store; median.
+    /// Median round trip in nanoseconds if both sides work for a random time before each store.
     pub unsynchronized_ns: f64,
 }
 
-/// The results of a run in which an engine role was killed repeatedly.
+/// The results of a run in which an engine role was killed repeatedly and recovered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recovery {
-    /// The role that was killed.
+    /// Name of the role that was killed.
     pub role: String,
-    /// Deaths of the role.
+    /// Number of deaths of the role.
     pub killed: usize,
-    /// Successors that recovered with the whole state of the journal.
+    /// Number of successors that recovered with the whole state of the journal.
     pub recovered: usize,
     /// Number of orders sent.
     pub sent: u64,
-    /// Orders whose report came back.
+    /// Number of orders whose report returned.
     pub returned: u64,
     /// Time from each detection until the successor worked, in nanoseconds.
     pub recover_ns: Vec<u64>,
-    /// Why the run was not valid; empty if it was.
+    /// Reason why the run was not valid; empty if it was.
     pub problem: String,
 }
 
@@ -187,7 +187,7 @@ impl Survey {
         self.started.split('T').next().unwrap_or_default()
     }
 
-    /// Returns why an experiment of the survey has no result, or less than planned.
+    /// Returns the reason why a part of the survey has no result, or less than planned.
     pub fn shortfall(&self, part: SurveyPart) -> Option<&str> {
         self.parts.iter().find(|record| record.part == part)?.shortfall.as_deref()
     }
@@ -244,7 +244,7 @@ const OF: &str = "of";
 const PART: &str = "part";
 
 impl SurveyPart {
-    /// Returns the setting of the row that tells how the part went.
+    /// Returns the setting of the row that records how the part ended.
     pub fn setting(self) -> Setting {
         let settings = [(OF, PART), (PART, self.name())].map(|(key, text)| (key.to_owned(), text.to_owned()));
         Setting::from_texts(format!("{PART} {}", self as usize), settings.into(), &[Axis::Part])
@@ -262,8 +262,8 @@ impl SurveyPart {
         }
     }
 
-    /// Returns the rows of what the part found, and adds the rest of it to the figures of its
-    /// survey.
+    /// Returns the rows with the results of the part, and adds its other results to the figures of
+    /// the survey.
     pub fn found_rows(self, found: &impl Serialize, figures: &mut Figures) -> Vec<Row> {
         let (list, settings) = self.rows();
         let name = if list.is_empty() { self.name().to_owned() } else { format!("{self}.{list}") };

@@ -1,4 +1,4 @@
-//! The charts of a sweep: which of them make sense follows from what was varied.
+//! The charts of a sweep, selected by the varied settings.
 
 use super::knee;
 use crate::chart::interval_plot::{self, IntervalRow};

@@ -22,11 +22,11 @@ const CURVE_POINTS: u32 = 24;
 /// The points of one setting along work or rate, from the quietest to the busiest.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct KneeLine {
-    /// The setting's name: `spsc-mux`.
+    /// Name of the setting: `spsc-mux`.
     pub name: String,
-    /// What the hand-offs take without waiting, both together, in nanoseconds.
+    /// Time of both hand-offs together without waiting, in nanoseconds.
     pub transport_ns: f64,
-    /// The points, by utilization.
+    /// The measured points, by utilization.
     pub points: Vec<KneePoint>,
 }
 
@@ -37,17 +37,17 @@ pub(super) struct KneePoint {
     pub values: BTreeMap<Axis, String>,
     /// Utilization of the orchestrator's thread, 0 to 1.
     pub utilization: f64,
-    /// Mean service time of a visit to the orchestrator: ρ / 2λ.
+    /// Mean service time of a visit to the orchestrator in nanoseconds: ρ / 2λ.
     pub service_ns: f64,
-    /// Mean submit and mean completion together.
+    /// Mean time of the submit and the completion hand-off together, in nanoseconds.
     pub waiting_ns: f64,
-    /// The same without the transport, for one visit, in mean service times: median, minimum and
+    /// Mean wait of one visit without the transport, in mean service times: median, minimum and
     /// maximum of the repeats.
     pub waiting_in_services: [f64; 3],
-    /// What the models predict for it.
+    /// Waits that the models predict, in service times.
     pub mm1_in_services: f64,
     pub md1_in_services: f64,
-    /// Percentiles of the submit hand-off.
+    /// Percentiles of the submit hand-off, in nanoseconds.
     pub submit_p50_ns: Option<f64>,
     pub submit_p99_ns: Option<f64>,
 }

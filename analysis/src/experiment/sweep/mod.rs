@@ -1,4 +1,4 @@
-//! `sweep`: which setting is lowest, by the rule of evidence.
+//! `sweep`: which setting has the lowest latency, by the rule of evidence.
 
 mod charts;
 mod document;

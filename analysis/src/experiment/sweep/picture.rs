@@ -1,5 +1,5 @@
-//! The picture of a sweep over work for the book: what hand-offs and queueing take by work, and the
-//! queueing knee. `launcher export FOLDER --svg FILE`.
+//! The picture of a sweep over work for the book: the time of hand-offs and queueing by work, and
+//! the queueing knee. `launcher export FOLDER --svg FILE`.
 
 use super::charts::latency_minus_work;
 use super::knee;

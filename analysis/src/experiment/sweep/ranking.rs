@@ -1,4 +1,5 @@
-//! Which setting of a sweep is lowest: only by the rule of evidence, within one condition.
+//! Finds the setting of a sweep with the lowest latency, only by the rule of evidence and within
+//! one condition.
 //!
 //! Settings of one condition play the same orders and are compared in pairs. Conditions, such as
 //! rates or numbers of strategies, have loads of their own and are not ranked.

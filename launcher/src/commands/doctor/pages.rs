@@ -1,4 +1,5 @@
-//! Whether the core-to-core time depends on the page that a line lies on.
+//! A doctor check: whether the core-to-core time depends on the memory page of the shared cache
+//! line.
 
 use super::{Check, note, ok};
 use planner::host::{Machine, signals};

@@ -13,7 +13,7 @@ pub fn priority(system: &System) -> Check {
         return note("priority", format!("no SCHED_FIFO: {why}"), fix);
     }
     let brings = format!("--priority fifo:{USUAL_PRIORITY} keeps ordinary threads off the measured cores");
-    match found.taken() {
+    match found.describe_withheld() {
         None => ok("priority", brings),
         Some(taken) => note(
             "priority",
@@ -23,8 +23,8 @@ pub fn priority(system: &System) -> Check {
     }
 }
 
-/// Checks whether all cores but the first can be kept free of other work by hand: an isolated
-/// partition, and interrupts moved away.
+/// Checks whether all cores but the first can be kept free of other work by hand: by an isolated
+/// cpuset partition, and by moving interrupts away.
 pub fn partition(machine: &Machine, system: &System) -> Check {
     let mount = match (&system.partitions, machine.cores_allowed.len()) {
         (None, _) => {

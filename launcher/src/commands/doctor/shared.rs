@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// Share of the CPUs from which the load is worth a note; a load of all CPUs invalidates figures.
 const SOME_LOAD: f64 = 0.25;
 
-/// Checks the load of the machine, which other programs cause.
+/// Checks the load of the machine by other programs.
 pub fn load(machine: &Machine, system: &System) -> Check {
     let Some(load) = system.load else { return ok("load", "not shown here") };
     let cores = machine.cores_online.max(1);

@@ -1,4 +1,5 @@
-//! What a switch to another process costs on this machine more than one to another thread.
+//! A doctor measurement: how much more a switch to another process costs on this machine than one
+//! to another thread.
 
 use super::{Check, ok};
 use planner::host::{Machine, signals};

@@ -1,4 +1,4 @@
-//! How long an idle core of this machine takes to run what wakes it.
+//! A doctor measurement: how long an idle core of this machine takes to run a thread that is woken.
 
 use super::{Check, note, ok};
 use planner::host::{Machine, signals};

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use system::container::{MEMORY_BYTES, OWN_PROCESSES, PROCESSES};
 
-/// CPU time limit of a container, in CPUs: one for the strategy, one for its runtime.
+/// CPU time limit of a container, in CPUs: one for the strategy, one for its language runtime.
 pub const CPUS: u64 = 2;
 
 /// A limit of a group: the controller, and the file and the value to write, for cgroup v2 and v1.
@@ -47,7 +47,8 @@ fn limits(cores: Option<&str>, resources: &StrategyResources, strategies: usize)
     limits
 }
 
-/// Returns the maximum number of processes and threads of a container, with its own.
+/// Returns the maximum number of processes and threads in a strategy's container, with the
+/// container's own.
 pub fn max_processes(resources: &StrategyResources) -> u64 {
     resources.processes.map_or(PROCESSES, |limit| limit.max.saturating_add(OWN_PROCESSES))
 }
@@ -73,9 +74,11 @@ fn group_limits(processes: Option<u64>, memory: Option<u64>, cpu: Option<u64>) -
     [processes, memory, cpu].into_iter().flatten().collect()
 }
 
-/// The controllers of processes, memory and CPU time.
+/// Name of the cgroup controller that limits processes.
 pub const PIDS: &str = "pids";
+/// Name of the cgroup controller that limits memory.
 pub const MEMORY: &str = "memory";
+/// Name of the cgroup controller that limits CPU time.
 pub const CPU: &str = "cpu";
 
 /// The controller without which a strategy may move to the engine's core.
@@ -99,20 +102,20 @@ fn parent(root: &Path, controller: &str) -> Option<CgroupHierarchy> {
     usable.find(|hierarchy| hierarchy.controllers.iter().any(|other| other == controller)).cloned()
 }
 
-/// Returns the version of cgroups that can limit a resource by this controller; `None` if none can.
+/// Returns the cgroup version that can limit a resource by this controller; `None` if none can.
 pub fn keeper(root: &Path, controller: &str) -> Option<LimitKeeper> {
     let hierarchy = parent(root, controller)?;
     Some(if hierarchy.is_v2 { LimitKeeper::CgroupV2 } else { LimitKeeper::CgroupV1 })
 }
 
-/// Returns the cgroup controllers for containers that are not available on this machine.
+/// Returns the cgroup controllers that containers need and this machine does not offer.
 pub fn missing_controllers(root: &Path) -> Vec<&'static str> {
     let all = limits(Some(""), &StrategyResources::NONE, 1).into_iter().map(|(controller, _)| controller);
     all.filter(|controller| parent(root, controller).is_none()).collect()
 }
 
-/// Returns why containers cannot be limited at all on this machine; `None` if they can. Root's
-/// processes are only counted by cgroups.
+/// Returns the reason why containers are refused: this user is root, and the controller `pids` is
+/// missing. Root's processes are only counted by cgroups.
 pub fn obstacle(root: &Path) -> Option<String> {
     (geteuid().is_root() && missing_controllers(root).contains(&"pids")).then(|| {
         "containers unavailable: running as root requires a writable cgroup with the pids controller.\n\
@@ -121,7 +124,7 @@ pub fn obstacle(root: &Path) -> Option<String> {
     })
 }
 
-/// Describes which resources of containers are not limited on this machine; `None` if all are.
+/// Describes the resources of containers that are not limited on this machine; `None` if all are.
 pub fn unlimited_text(root: &Path) -> Option<String> {
     let absent = missing_controllers(root);
     let what = |controller: &&str| match *controller {
@@ -167,8 +170,8 @@ fn create_locked(group: &Path) -> io::Result<File> {
     }
 }
 
-/// Takes the lock of a group, so that it can be removed: its launcher is gone, and none takes it
-/// before the returned file is closed. `None` if its launcher runs.
+/// Takes the file lock of a cgroup whose launcher has ended, so that the group can be removed; no
+/// other process takes the lock before the returned file is closed. `None` if its launcher runs.
 pub fn claim(group: &Path) -> io::Result<Option<File>> {
     let folder = File::open(group)?;
     match folder.try_lock() {
@@ -186,6 +189,7 @@ pub struct ContainerCgroups<'a> {
 }
 
 impl<'a> ContainerCgroups<'a> {
+    /// Creates the cgroups of a plan's containers below the root of the cgroup file systems.
     pub fn begin(plan: &Plan, root: &'a Path) -> Result<Self> {
         let mut groups = Self { root, run: plan.run.clone(), locked: BTreeMap::new() };
         plan.processes.iter().try_for_each(|process| groups.create(plan, process))?;
@@ -221,7 +225,7 @@ impl<'a> ContainerCgroups<'a> {
         Ok(())
     }
 
-    /// Creates the groups of a process again that another program has removed: without them it
+    /// Creates a process's cgroups again if another program has removed them, since the process
     /// would be started without limits. Returns `true` if there were any.
     pub fn restore(&mut self, plan: &Plan, process: &ProcessPlan) -> Result<bool> {
         let own_name = name(&plan.run, &process.name);
@@ -250,7 +254,7 @@ fn parents(root: &Path) -> BTreeSet<PathBuf> {
     cgroups::hierarchies(root).into_iter().map(|hierarchy| hierarchy.parent).collect()
 }
 
-/// Opens the files through which a process enters the cgroups of a strategy, by writing `0`.
+/// Opens the files by which a process enters the cgroups of a strategy: it writes `0`.
 pub fn entrances(root: &Path, run: &str, process: &str) -> Result<Vec<File>> {
     let groups = parents(root).into_iter().map(|parent| parent.join(name(run, process)));
     let open = |group: PathBuf| {
@@ -260,7 +264,7 @@ pub fn entrances(root: &Path, run: &str, process: &str) -> Result<Vec<File>> {
     groups.filter(|group| group.is_dir()).map(open).collect()
 }
 
-/// Reads a file of a strategy's cgroup with this controller; `None` if it has none.
+/// Reads a file of a strategy's cgroup with this controller; `None` if the strategy has none.
 pub fn read(root: &Path, run: &str, process: &str, controller: &str, files: [&str; 2]) -> Option<String> {
     let hierarchy = parent(root, controller)?;
     let group = hierarchy.parent.join(name(run, process));
@@ -278,7 +282,8 @@ pub fn list(root: &Path) -> Vec<(RunId, PathBuf)> {
     parents(root).iter().flat_map(in_folder).filter_map(of).collect()
 }
 
-/// Removes the cgroups of a run's containers. Returns the errors of those that stay.
+/// Removes the cgroups of a run's containers, and waits at most `patience` for their processes to
+/// exit. Returns the errors of those that stay.
 pub fn remove_all(root: &Path, run: &str, patience: Duration) -> Vec<String> {
     let of_run = list(root).into_iter().filter(|(other, _)| other.to_string() == run);
     let failed = |(_, group): (RunId, PathBuf)| {

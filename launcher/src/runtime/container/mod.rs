@@ -38,7 +38,8 @@ const WEAKER: &str = "weaker";
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_LINE: usize = 64;
 
-/// Creates a container, checks it and ends it. Returns why that is impossible, and the remedy.
+/// Creates a container as a check, and ends it. Returns why that is impossible on this machine, and
+/// the remedy.
 pub fn missing(weaker_is_fine: bool) -> Option<String> {
     if let Some(why) = cgroups::obstacle(host::root()) {
         return Some(why);
@@ -62,14 +63,15 @@ fn probe(what: &str) -> Option<String> {
     }
 }
 
-/// Returns the command `role` of this executable, for a process that `ps` shows under that name.
-/// /proc/self/exe is this executable even if its file was replaced since: every process has one
-/// layout.
+/// Returns the command that runs `launcher role` of this executable, for a process that `ps` shows
+/// under the given name. /proc/self/exe is this executable even if its file was replaced since:
+/// every process has one layout.
 pub fn role_command(name: &str) -> Command {
     role_command_of(name, None)
 }
 
-/// Returns the command `role` of a copy of this executable, or of this executable.
+/// Returns the command that runs `launcher role` of a copy of this executable, or of this
+/// executable.
 pub fn role_command_of(name: &str, executable: Option<&Path>) -> Command {
     let mut command = Command::new(executable.unwrap_or(Path::new("/proc/self/exe")));
     command.arg0(format!("bulkhead {name}")).arg("role");
@@ -91,9 +93,10 @@ fn hint(sysctl: impl Fn(&str) -> Option<String>) -> String {
     format!("{way_out}; or use --isolation process")
 }
 
-/// A started container: its processes, cgroups and what ends them.
+/// A started container: its processes and its cgroups, with the handles that end them.
 pub struct ContainerHandle {
-    /// The strategy's process id outside of the container; `None` if it may not have started.
+    /// The strategy's process id as seen outside of the container; `None` if it may not have
+    /// started.
     pub pid: Option<u32>,
     /// Pidfd of the strategy, unless it exited immediately.
     main: Option<OwnedFd>,
@@ -103,10 +106,10 @@ pub struct ContainerHandle {
 }
 
 impl ContainerHandle {
-    /// Waits until the shim has created the container. The shim sends the id of the first process
-    /// before it starts the strategy, and waits for an answer: so in every case no process runs
-    /// inside whose exit cannot be seen. Returns the part that exists, also with an error, whose
-    /// reason the shim has written to its stderr.
+    /// Waits until the container's shim process has created the container. The shim sends the id of
+    /// the first process before it starts the strategy, and waits for an answer: so in every case
+    /// no process runs inside whose exit cannot be seen. Returns the part that exists, also with an
+    /// error, whose reason the shim has written to its stderr.
     pub fn from_shim(outside: &mut Child) -> (Option<Self>, Result<()>) {
         let Some((mut message, mut told)) = outside.stdout.take().zip(outside.stdin.take()) else {
             return (None, Err(anyhow!("it has no pipes")));

@@ -1,5 +1,5 @@
-//! Detects a process that holds the lock of the command channel for long: operators serialize by a
-//! lock on its file, so it keeps out all their commands, kill switches among them.
+//! Detects a process that holds the lock of the command channel for long: operators serialize by
+//! that lock, so it blocks all their commands, kill switches among them.
 
 use planner::host::locks;
 use protocol::commands::COMMANDS_SEGMENT;
@@ -23,12 +23,14 @@ pub(super) struct CommandLockWatch {
 }
 
 impl CommandLockWatch {
+    /// Creates the watch of the lock on a run's command channel.
     pub fn new(plan: &Plan) -> Self {
         let file = open_safely(&plan.segment_name(COMMANDS_SEGMENT), OpenOptions::new().read(true)).ok();
         Self { file, last_try: Instant::now(), held_since: None, is_noted: false }
     }
 
-    /// Checks whether the lock is held for long. Returns a note for the user, once in a run.
+    /// Checks whether another process holds the lock of the command channel for long. Returns a
+    /// note for the user, once in a run.
     pub fn poll(&mut self) -> Option<String> {
         let file = self.file.as_ref()?;
         if self.is_noted || self.last_try.elapsed() < INTERVAL {

@@ -1,4 +1,5 @@
-//! How often the launcher wakes up during a run: it may share cores with what is measured.
+//! Measures how often the launcher wakes up during a run, since it may share cores with measured
+//! threads.
 
 use record::kernel::WakeUps;
 use std::path::Path;

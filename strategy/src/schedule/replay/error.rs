@@ -10,7 +10,7 @@ pub(in crate::schedule) const HEADER: &str =
 /// The error that a recorded flow cannot be replayed.
 #[derive(Debug, Error)]
 pub enum ReplayError {
-    /// Settings out of range.
+    /// The settings of the replay are out of range.
     #[error(transparent)]
     Settings(#[from] SpecError),
     /// The file cannot be opened or read.
@@ -43,7 +43,7 @@ pub enum ReplayError {
 #[derive(Clone, Copy)]
 pub(super) struct LinePosition<'a> {
     pub file: &'a str,
-    /// From 1.
+    /// Line number in the file, from 1.
     pub line: u64,
 }
 

@@ -24,17 +24,18 @@ use std::path::Path;
 /// Settings for turning a recorded flow into a schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Replay {
-    /// Strategies, 1 to [`protocol::wire::MAX_STRATEGIES`].
+    /// Number of strategies that send the recorded orders, 1 to [`protocol::wire::MAX_STRATEGIES`].
     pub strategies: u16,
-    /// Venues, 1 to [`protocol::wire::MAX_VENUES`].
+    /// Number of venues of the schedule, 1 to [`protocol::wire::MAX_VENUES`].
     pub venues: u16,
-    /// The venue's delay for each order: a recording has none.
+    /// Range of the venue delays that are drawn for the orders: a recording has none.
     pub delay: DelayRange,
-    /// Seed of the random delays; the n-th row takes the n-th number.
+    /// Seed of the random delays; the n-th row has the n-th drawn delay.
     pub seed: u64,
-    /// Speed relative to the recording, above 0: 2.0 is twice as fast, 0.5 half as fast.
+    /// Factor of the recording's speed, above 0: 2.0 is twice as fast, 0.5 half as fast.
     pub speed: f64,
-    /// Stop after that many rows (at least 1; what follows is not read); `None`: the whole file.
+    /// Maximum number of rows to read (at least 1; the rest of the file is not read); `None`: the
+    /// whole file.
     pub orders: Option<u64>,
 }
 
@@ -76,7 +77,8 @@ pub fn replay(path: &Path, settings: &Replay) -> Result<Schedule, ReplayError> {
     }
 }
 
-/// Turns a recorded flow into a schedule as [`replay`] does. `name` stands for the file in errors.
+/// Reads a recorded flow from an open input and turns it into a schedule, as [`replay`] does for a
+/// file. `name` stands for the file in errors.
 pub fn replay_from(name: &str, input: impl Read, settings: &Replay) -> Result<Schedule, ReplayError> {
     check(settings)?;
     let mut dealer = ScheduleDealer::new(settings);
@@ -84,8 +86,9 @@ pub fn replay_from(name: &str, input: impl Read, settings: &Replay) -> Result<Sc
     Ok(dealer.schedule())
 }
 
-/// Reads the times of a recorded flow's rows, in its order, and passes each with its venue: 0
-/// without that column. Times are nanoseconds after the first row.
+/// Reads the time (nanoseconds) and the venue of each row of a recorded flow, in file order, and
+/// passes them to `each`; the venue is 0 without that column. Times are nanoseconds after the first
+/// row.
 pub fn read_times(path: &Path, mut each: impl FnMut(VenueIndex, u64)) -> Result<(), ReplayError> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|source| ReplayError::Read { file: name.clone(), source })?;

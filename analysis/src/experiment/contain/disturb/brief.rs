@@ -1,4 +1,5 @@
-//! The first screen of disturbances: at each level, how many disturb the others, and which most.
+//! The first screen of disturbances: at each level, how many of them disturb the other strategies,
+//! and which most.
 
 use super::{Disturbance, Disturbances, Effect, is_within_margin};
 use crate::experiment::BriefReport;

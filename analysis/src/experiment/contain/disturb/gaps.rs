@@ -1,4 +1,4 @@
-//! The gaps of the engine's thread in disturbed runs, against those in calm ones.
+//! The gaps of the engine's thread in disturbed runs, compared with those in calm runs.
 
 use crate::stats::{Difference, Margin, RunPairing, Sample, Verdict, difference, median};
 use serde::{Deserialize, Serialize};
@@ -11,12 +11,12 @@ const MARGIN: Margin = Margin { ns: 25.0, share: 0.25 };
 const LOST_MARGIN: Margin = Margin { ns: 1e6, share: 0.5 };
 const S: f64 = 1e9;
 
-/// What took the core away from the engine's thread in one run.
+/// The gaps of the engine's thread in one run, by what took the core away.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineGaps {
     /// Time from the thread's start to its end, in nanoseconds.
     pub running_ns: u64,
-    /// Its gaps, by class.
+    /// The thread's gaps, by class.
     pub classes: Vec<GapTotal>,
 }
 
@@ -46,23 +46,25 @@ impl EngineGaps {
     }
 }
 
-/// The gaps of the engine's thread in calm and in disturbed runs: medians.
+/// The gaps of the engine's thread in calm runs and in disturbed runs, as medians.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GapComparison {
-    /// Gaps of 15 µs or longer a second in calm runs, those by steal left out.
+    /// Number of gaps of 15 µs or longer a second in calm runs, without those by steal.
     pub calm_per_s: f64,
-    /// The same in disturbed runs.
+    /// Number of gaps of 15 µs or longer a second in disturbed runs, without those by steal.
     pub per_s: f64,
-    /// Time lost to gaps of any length in calm runs, those by steal left out, in nanoseconds a
+    /// Time lost to gaps of any length in calm runs, without those by steal, in nanoseconds a
     /// second; 0 in documents of older versions.
     #[serde(default)]
     pub calm_lost_per_s: f64,
-    /// Time lost by class, in nanoseconds a second, calm and disturbed. Without empty classes.
+    /// Time lost by class of gap, in nanoseconds a second, in calm and in disturbed runs. Without
+    /// empty classes.
     pub classes: Vec<(GapClass, [f64; 2])>,
-    /// The number of disturbed runs against that of calm ones, one added to each. Null with too few
-    /// pairs.
+    /// The number of gaps in disturbed runs compared with that in calm ones, one added to each.
+    /// Null with too few pairs.
     pub difference: Option<Difference>,
-    /// The same for the time lost to gaps of any length, steal left out, in nanoseconds a second.
+    /// The time lost to gaps of any length, without steal, in disturbed runs compared with calm
+    /// ones, in nanoseconds a second.
     #[serde(default)]
     pub lost: Option<Difference>,
 }
@@ -98,17 +100,17 @@ impl GapComparison {
         })
     }
 
-    /// Returns the two declared figures with their names: number and time.
+    /// Returns the two declared figures with their names: number of gaps and time lost.
     pub fn declared(&self) -> [(&'static str, Option<Difference>); 2] {
         [("engine gaps", self.difference), ("engine time lost", self.lost)]
     }
 
-    /// Returns what the pairs show of the number of long gaps.
+    /// Returns the verdict on the number of long gaps.
     pub fn verdict(&self) -> Verdict {
         verdict(self.difference)
     }
 
-    /// Returns what the pairs show of each declared figure.
+    /// Returns the verdict on each declared figure.
     pub fn verdicts(&self) -> [Verdict; 2] {
         self.declared().map(|(_, found)| verdict(found))
     }

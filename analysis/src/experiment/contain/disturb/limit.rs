@@ -1,5 +1,5 @@
-//! The heaviest storm that the others survive undisturbed, at each level: a bisection over how
-//! often the strategy does a step of its disturbance.
+//! Searches for each level the heaviest storm that leaves the other strategies undisturbed: a
+//! bisection over the rate of a disturbance's steps.
 //!
 //! Each rate is compared with calm runs of its own, which take turns with it. All levels take turns
 //! too, rate by rate. The rows are the whole state, so a search can be resumed.
@@ -13,7 +13,7 @@ use record::numbers::plain;
 use record::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// The time between two steps unless told, which is tried first.
+/// The default time between two steps of a disturbance, which is tried first.
 pub const FIRST_EVERY: Nanos = Nanos(500_000);
 /// The rates that are tried: from some twenty steps in a window of a second to one between almost
 /// every two duty cycles.
@@ -24,7 +24,7 @@ const CLOSE_ENOUGH: f64 = 1.5;
 const MIN_DONE_SHARE: f64 = 0.5;
 const S: f64 = 1e9;
 
-/// The conditions of a search, among the figures of its experiment.
+/// The settings of a storm search, saved among the figures of its experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StormSearch {
     /// Maximum number of rates tried at each level.
@@ -32,7 +32,7 @@ pub struct StormSearch {
 }
 
 impl StormSearch {
-    /// The name of the conditions among the figures of an experiment.
+    /// The name of the search's settings among the figures of an experiment.
     pub const NAME: &'static str = "storm_search";
 
     /// Returns the conditions of a search; `None` if the experiment is none.
@@ -41,33 +41,34 @@ impl StormSearch {
     }
 }
 
-/// What was found of one disturbance at one level. Rates are steps a second.
+/// The result of the storm search for one disturbance at one level. Rates are steps a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StormLimit {
     /// The isolation levels of the run's strategies.
     pub isolation: IsolationLevels,
-    /// The technique.
+    /// The technique of the hand-offs.
     pub technique: Technique,
-    /// The disturbance.
+    /// The kind of disturbance.
     pub kind: FaultKind,
-    /// The tried rates, in order.
+    /// The tried step rates, in order.
     pub tried: Vec<TriedStorm>,
-    /// The highest rate at which the others were undisturbed, below every one that was not.
+    /// The highest rate in steps a second at which the others were undisturbed, below every rate
+    /// that disturbed them.
     pub undisturbed_per_s: Option<f64>,
-    /// The lowest rate at which they were disturbed.
+    /// The lowest rate in steps a second at which the others were disturbed.
     pub disturbed_per_s: Option<f64>,
     /// Why the search ended; empty during the search.
     pub ended: String,
 }
 
-/// A rate that was tried, with what it did.
+/// A step rate that a storm search tried, with the effect.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TriedStorm {
-    /// The rate asked for.
+    /// The requested rate, in steps a second.
     pub per_s: f64,
-    /// The rate done, a median over the runs.
+    /// The achieved rate in steps a second, a median over the runs.
     pub done_per_s: Option<f64>,
-    /// What is concluded.
+    /// The concluded effect on the others.
     pub effect: Effect,
 }
 
@@ -163,7 +164,7 @@ impl Disturbance {
     }
 }
 
-/// Plans the runs of the next rate of each search that has not ended, with calm runs. Returns
+/// Plans the runs of the next step rate for each unfinished storm search, with calm runs. Returns
 /// `false` if all have, or the experiment does not search.
 ///
 /// # Errors

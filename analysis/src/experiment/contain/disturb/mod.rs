@@ -1,4 +1,4 @@
-//! `disturb`: what a strategy that makes no mistake does to its neighbors, by isolation level.
+//! `disturb`: the effect of a strategy that makes no mistake on its neighbors, by isolation level.
 //!
 //! Each disturbance is compared with the same runs in which the strategy does nothing
 //! ([`FaultKind::Calm`]), one after the other. The disturbing strategy's own orders are in no
@@ -56,22 +56,22 @@ const DONE: &str = "disturbing";
 /// The stage of the engine's own work before an order leaves, and that after its report.
 const ENGINE: [Measure; 2] = [Measure::Stage(Stage::OrchPreDispatch), Measure::Stage(Stage::OrchPostProcess)];
 
-/// The margin of the median unless told; its share is doubled at p99. It is what the protection
-/// costs: where strategies share a core, processes instead of threads make p50 1.2 to 1.4 times and
-/// p99 1.7 to 2.8 times as long, so nobody would buy them against less than that.
+/// The default equivalence margin of the median; its share is doubled at p99. It is what the
+/// protection costs: where strategies share a core, processes instead of threads make p50 1.2 to
+/// 1.4 times and p99 1.7 to 2.8 times as long, so nobody would buy them against less than that.
 pub const DISTURBANCE_MARGIN: Margin = Margin { ns: 10.0, share: 0.5 };
 /// What the margin's share is multiplied by at p99.
 const TAIL_FACTOR: f64 = 2.0;
 
-/// What the disturbing strategy of a run did, and what became of the run.
+/// The actions of the disturbing strategy in one run, and the run's outcome.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DisturbanceDone {
-    /// Steps of the disturbance, such as processes started.
+    /// Number of steps of the disturbance, such as processes started.
     pub steps: u64,
     /// How the strategy ended, if it died; empty otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub died: String,
-    /// Whether the others survived it; null in older documents.
+    /// Whether the other strategies survived the disturbance; null in older documents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survived: Option<Contained>,
     /// The gaps of the engine's thread.
@@ -80,20 +80,20 @@ pub struct DisturbanceDone {
 }
 
 impl Figures {
-    /// Adds what the disturbing strategy did to the figures of its run.
+    /// Adds the disturbance of a run to the run's figures.
     pub fn insert_disturbance(&mut self, done: &DisturbanceDone) {
         self.insert(DONE, done);
     }
 }
 
-/// The answer of `launcher disturb`.
+/// The answer of `launcher disturb`: the effect of each disturbance by level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Disturbances {
-    /// The declared figures and their margin.
+    /// The declared figures and their equivalence margin.
     pub endpoint: Endpoint,
     /// Rows by isolation level, technique and disturbance.
     pub rows: Vec<Disturbance>,
-    /// Of a search for the heaviest storm: what was found of each disturbance at each level.
+    /// Results of a search for the heaviest storm, for each disturbance at each level.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<StormLimit>,
     /// The measuring conditions in one line.
@@ -102,63 +102,63 @@ pub struct Disturbances {
     pub notes: Vec<String>,
 }
 
-/// What one disturbance does to the others at an isolation level.
+/// The effect of one disturbance on the other strategies at an isolation level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Disturbance {
     /// The isolation levels of the run's strategies.
     pub isolation: IsolationLevels,
-    /// The technique.
+    /// The technique of the hand-offs.
     pub technique: Technique,
-    /// The disturbance or other fault; `calm` is a test of the method.
+    /// The kind of disturbance or other fault; `calm` is a test of the method.
     pub kind: FaultKind,
     /// The fault as `launcher contain` names it: `kill in a push, half-written`.
     #[serde(default)]
     pub fault: String,
-    /// Number of runs by what became of the others, in the order of [`Contained`].
+    /// Number of runs by the outcome of the other strategies, in the order of [`Contained`].
     #[serde(default)]
     pub outcomes: [usize; 4],
     /// Number of complete and valid runs.
     pub runs: usize,
-    /// Orders of the others in these runs.
+    /// Number of orders of the other strategies in the complete and valid runs.
     pub orders: u64,
-    /// Steps a run, median.
+    /// Number of steps in a run, median.
     pub steps: Option<f64>,
-    /// Time from one step to the next that was asked for, in nanoseconds; null if none was.
+    /// Requested time from one step to the next, in nanoseconds; null if none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub every_ns: Option<u64>,
-    /// Steps a second, median; null in documents of older versions.
+    /// Achieved steps a second, median; null in documents of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done_per_s: Option<f64>,
-    /// How the disturbing strategy died in most runs: the level refused what it tried. Empty if it
-    /// went on.
+    /// How the disturbing strategy died in most runs, because the level refused its attempt. Empty
+    /// if it went on.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub refused: String,
-    /// The others' `rt_venue_from_due`, then the engine's stages, each at p50, p99 and p99.9,
-    /// against calm runs.
+    /// Comparisons with calm runs: the others' `rt_venue_from_due`, then the engine's stages, each
+    /// at p50, p99 and p99.9.
     pub lines: Vec<ComparisonLine>,
     /// The gaps of the engine's thread; null if no pair of runs has them.
     #[serde(default)]
     pub gaps: Option<GapComparison>,
-    /// What is concluded; null in documents of older versions.
+    /// The concluded effect on the others; null in documents of older versions.
     #[serde(rename = "effect", default)]
     pub concluded: Option<Effect>,
 }
 
-/// What is concluded of one disturbance.
+/// The concluded effect of one disturbance on the other strategies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
     /// The strategy did nothing, or no run was usable.
     NotTried,
-    /// The level refused what the strategy tried.
+    /// The isolation level refused the strategy's attempt.
     Refused,
-    /// The others did not survive it.
+    /// The other strategies did not survive the disturbance.
     Spread,
     /// No declared time, nor the time that the engine lost, is longer than its margin allows.
     Undisturbed,
     /// A declared figure is slower, and may be longer than its margin allows.
     Disturbed,
-    /// The runs decide nothing.
+    /// The runs do not decide between disturbed and undisturbed.
     CannotTell,
 }
 
@@ -174,7 +174,7 @@ impl Disturbance {
         self.lines.iter().filter(|line| is_declared(line, endpoint) && line.a_ns.is_some())
     }
 
-    /// Returns what is concluded from the declared figures.
+    /// Returns the effect that follows from the declared figures.
     pub fn effect(&self, endpoint: &Endpoint) -> Effect {
         if !self.refused.is_empty() {
             return Effect::Refused;
@@ -269,7 +269,7 @@ fn is_within_margin(line: &ComparisonLine, endpoint: &Endpoint) -> bool {
 /// of older versions have only the test for equivalence.
 fn is_at_most(found: &Difference, calm: f64, margin: Margin) -> bool {
     found.equivalence.is_some_and(|test| {
-        test.ratio_high.map_or_else(|| test.is_shown(), |high| high <= 1.0 + margin.of(calm) / calm)
+        test.ratio_high.map_or_else(|| test.is_shown(), |high| high <= 1.0 + margin.to_ns(calm) / calm)
     })
 }
 
@@ -335,7 +335,7 @@ impl Disturbances {
         rows.map(|row| (row, row.line(self.endpoint.measure(), self.endpoint.percentile)))
     }
 
-    /// Returns what is concluded of each fault in runs with one level, for a containment table.
+    /// Returns the conclusion on each fault in runs with one level, for a containment table.
     pub fn conclusions(&self) -> Vec<Undisturbed> {
         let conclusion = |row: &Disturbance| {
             let isolation = row.isolation.only()?;

@@ -1,4 +1,5 @@
-//! What a level adds along a setting: a point for each value, and the slope over all pairs.
+//! Computes the cost that a level adds along a setting: a point for each value, and the slope over
+//! all pairs.
 
 use super::super::growth::point_of_row;
 use super::super::{Growth, IsolationCostRow};
