@@ -56,6 +56,10 @@ impl LedgerEffects<'_> {
 }
 
 impl Effects for LedgerEffects<'_> {
+    fn off_path(&mut self) -> &mut dyn Effects {
+        self
+    }
+
     fn stamp(&mut self, point: Point, id: OrderId, detail: u8) {
         if self.stamps == Stamps::All {
             self.log(point, id, detail, 0);
