@@ -1,6 +1,7 @@
 //! The engine as an agent: what one duty cycle polls and in which order, and the counters that it
 //! publishes.
 
+use crate::engine::Core;
 use crate::fences::Supervision;
 use crate::outputs::Outputs;
 use crate::shell::Orchestrator;
@@ -76,8 +77,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
     }
 
     fn seal(&self, log: &mut StampLog) {
-        self.core.checksums().for_each(|(end, sum)| log.append_checksum(end, sum));
-        self.core.position_records().for_each(|record| log.append_record(record));
+        append_final_records(&self.core, log);
     }
 
     fn prefetch_hot(&self, round: usize) {
@@ -114,8 +114,16 @@ impl<R: Consumer, J: InputLog, C: Clock> Agent<C> for Orchestrator<R, J> {
             slot.set(Counter::Recovered, recovered.map_or(0, |end| end.last));
             slot.set(Counter::Replayed, recovered.map_or(0, |end| end.records));
         }
-        let (submit, completion) = (self.submit.allocation(), self.completion.allocation());
+        let (submit, completion) =
+            (self.hand_offs.submit.allocation(), self.hand_offs.completion.allocation());
         slot.set(Counter::BlocksFresh, submit.fresh.saturating_add(completion.fresh));
         slot.set(Counter::BlocksReused, submit.reused.saturating_add(completion.reused));
     }
+}
+
+/// Appends the checksums of all link ends and all positions to a log. Not generic: compiled once.
+#[inline(never)]
+fn append_final_records(core: &Core, log: &mut StampLog) {
+    core.checksums().for_each(|(end, sum)| log.append_checksum(end, sum));
+    core.position_records().for_each(|record| log.append_record(record));
 }

@@ -17,9 +17,13 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
     pub(crate) fn poll_completion<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut taken = 0;
         while taken < BATCH {
-            let Some((from, message)) = next_message::<J>(&mut self.completion) else { break };
+            let Some((from, message)) = next_message::<J>(&mut self.hand_offs.completion) else { break };
             let input = Input::Report { gateway: from.map(|gateway| GatewayIndex(gateway as u16)), message };
-            if !self.record_and_apply(input, |engine| release_slot::<J>(&mut engine.completion), cycle) {
+            if !self.record_and_apply(
+                input,
+                |engine| release_slot::<J>(&mut engine.hand_offs.completion),
+                cycle,
+            ) {
                 break;
             }
             taken += 1;
@@ -27,18 +31,31 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         taken
     }
 
+    /// Takes all reports that are in the completion hand-off.
+    #[cold]
+    pub(crate) fn drain_completion<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
+        while let Some((from, message)) = next_message::<J>(&mut self.hand_offs.completion) {
+            let input = Input::Report { gateway: from.map(|gateway| GatewayIndex(gateway as u16)), message };
+            let release = |engine: &mut Self| release_slot::<J>(&mut engine.hand_offs.completion);
+            if !self.record_and_apply_off_path(input, release, cycle) {
+                break;
+            }
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn poll_submit<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> usize {
         let mut taken = 0;
         while taken < BATCH {
-            let Some((from, message)) = next_message::<J>(&mut self.submit) else { break };
+            let Some((from, message)) = next_message::<J>(&mut self.hand_offs.submit) else { break };
             let input = self.order_input(from, message, cycle);
-            if !self.record_and_apply(input, |engine| release_slot::<J>(&mut engine.submit), cycle) {
+            if !self.record_and_apply(input, |engine| release_slot::<J>(&mut engine.hand_offs.submit), cycle)
+            {
                 break;
             }
             taken += 1;
         }
-        if let Some((from, fault)) = self.submit.take_fault() {
+        if let Some((from, fault)) = self.hand_offs.submit.take_fault() {
             self.record_peer_fault(from, fault, cycle);
         }
         taken
@@ -68,14 +85,18 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             _ => ProtocolViolation::BadCursor,
         };
         let from = from.map(|index| StrategyIndex(index as u16));
-        self.record_and_apply(Input::Violation { from, why }, |_| (), cycle);
+        self.record_and_apply_off_path(Input::Violation { from, why }, |_| (), cycle);
     }
 
     #[cold]
     pub(crate) fn report_overflow<C: Clock>(&mut self, cycle: &mut Cycle<C>) {
         let Some(strategy) = self.outputs.overflowed.take() else { return };
         let from = self.sender_is_authenticated.then_some(strategy);
-        self.record_and_apply(Input::Violation { from, why: ProtocolViolation::Flood }, |_| (), cycle);
+        self.record_and_apply_off_path(
+            Input::Violation { from, why: ProtocolViolation::Flood },
+            |_| (),
+            cycle,
+        );
     }
 
     #[cold]
@@ -86,7 +107,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
                 self.outputs.gateways[gateway].find(|message| self.core.should_recall(message))
             {
                 let remove = |engine: &mut Self| engine.outputs.recall(gateway, &message);
-                if !self.record_and_apply(Input::Recalled { message }, remove, cycle) {
+                if !self.record_and_apply_off_path(Input::Recalled { message }, remove, cycle) {
                     return;
                 }
             }

@@ -8,20 +8,29 @@ use journal::InputLog;
 use protocol::agent::Cycle;
 use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::record::Point;
-use protocol::supervision::GatewayRepair;
 use protocol::wire::{Message, OrderId, Report};
 use shm::ring::Consumer;
 use system::clock::Clock;
 
+/// The receiving ends of the two contended hand-offs.
+pub(crate) struct HandOffs<R> {
+    pub submit: R,
+    pub completion: R,
+}
+
 pub(crate) struct Live<'a, R, J, C> {
-    pub submit: &'a mut R,
-    pub completion: &'a mut R,
+    pub hand_offs: &'a mut HandOffs<R>,
     pub outputs: &'a mut Outputs,
     pub journal: &'a J,
     pub cycle: &'a mut Cycle<C>,
 }
 
 impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
+    #[inline(always)]
+    fn off_path(&mut self) -> &mut dyn Effects {
+        self
+    }
+
     #[inline(always)]
     fn stamp(&mut self, point: Point, id: OrderId, detail: u8) {
         self.cycle.stamp_inner_with(point, id, detail);
@@ -63,7 +72,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
     }
 
     fn renew(&mut self, strategy: StrategyIndex) {
-        self.submit.renew(strategy.as_usize());
+        self.hand_offs.submit.renew(strategy.as_usize());
         self.outputs.strategies[strategy].ring_mut().renew();
     }
 
@@ -76,7 +85,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
     }
 
     fn renew_gateway(&mut self, gateway: GatewayIndex, keeps_inbox: bool) {
-        self.completion.renew(gateway.as_usize());
+        self.hand_offs.completion.renew(gateway.as_usize());
         if !keeps_inbox {
             self.outputs.gateways[gateway].ring_mut().renew();
         }
@@ -91,37 +100,7 @@ impl<R: Consumer, J: InputLog, C: Clock> Effects for Live<'_, R, J, C> {
 
     #[cold]
     fn notify_launcher(&mut self, notice: LifecycleNotice) {
-        let Outputs { repairs: Some(repairs), blocked_claim, gateways, .. } = &mut *self.outputs else {
-            return;
-        };
-        let now = || self.cycle.clock.now();
-        let noticed_ticks = |noticed| self.cycle.time.start_ticks + noticed;
-        match notice {
-            LifecycleNotice::Quarantined { strategy, epoch, why } => {
-                repairs.quarantine(strategy, epoch, why, now());
-            }
-            LifecycleNotice::Retired { strategy, epoch, noticed } => {
-                // Before the repair is published: the launcher then reads no slot of the dead.
-                if blocked_claim.is_some_and(|at| at.announcer == Some(strategy)) {
-                    *blocked_claim = None;
-                    repairs.set_blocked(None);
-                }
-                repairs.set_repaired(strategy, epoch, noticed_ticks(noticed), now());
-            }
-            LifecycleNotice::GatewayRepaired { gateway, epoch, noticed, counts } => {
-                let inbox = &gateways[gateway];
-                let repair = GatewayRepair {
-                    repaired: None,
-                    noticed_ticks: noticed_ticks(noticed),
-                    repaired_ticks: now(),
-                    counts,
-                    inbox_end: inbox.ring().published() + inbox.queued() as u64,
-                };
-                repairs.set_gateway_repaired(gateway, epoch, &repair);
-            }
-            LifecycleNotice::DeadCounts { strategy, refused, orphaned } => {
-                repairs.set_counts(strategy, refused, orphaned);
-            }
-        }
+        let Cycle { clock, time, .. } = &*self.cycle;
+        self.outputs.notify_launcher(notice, time.start_ticks, &|| clock.now());
     }
 }

@@ -4,6 +4,7 @@
 //! No message is refused: one that finds its ring full is queued. Each receiver has its own queue,
 //! so a slow venue or strategy delays no other.
 
+use crate::engine::LifecycleNotice;
 use crate::positions::Account;
 use protocol::agent::Cycle;
 use protocol::commands::CommandChannel;
@@ -11,7 +12,7 @@ use protocol::index::{GatewayIndex, PerGateway, PerStrategy, StrategyIndex};
 use protocol::positions;
 use protocol::record::Point;
 use protocol::sender::{SendOutcome, Sender};
-use protocol::supervision::{BlockedClaim, RepairsWriter};
+use protocol::supervision::{BlockedClaim, GatewayRepair, RepairsWriter};
 use protocol::wire::{Message, Report};
 use shm::memory::AtomicWords;
 use std::collections::VecDeque;
@@ -139,5 +140,44 @@ impl Outputs {
         self.has_queued_reports = self.strategies.iter().any(Sender::has_queued);
         self.returned += moved as u64;
         moved
+    }
+
+    /// Publishes a notice for the launcher. Not generic: compiled once for all techniques.
+    #[cold]
+    pub(crate) fn notify_launcher(
+        &mut self,
+        notice: LifecycleNotice,
+        start_ticks: u64,
+        now: &dyn Fn() -> u64,
+    ) {
+        let Self { repairs: Some(repairs), blocked_claim, gateways, .. } = self else { return };
+        let noticed_ticks = |noticed| start_ticks + noticed;
+        match notice {
+            LifecycleNotice::Quarantined { strategy, epoch, why } => {
+                repairs.quarantine(strategy, epoch, why, now());
+            }
+            LifecycleNotice::Retired { strategy, epoch, noticed } => {
+                // Before the repair is published: the launcher then reads no slot of the dead.
+                if blocked_claim.is_some_and(|at| at.announcer == Some(strategy)) {
+                    *blocked_claim = None;
+                    repairs.set_blocked(None);
+                }
+                repairs.set_repaired(strategy, epoch, noticed_ticks(noticed), now());
+            }
+            LifecycleNotice::GatewayRepaired { gateway, epoch, noticed, counts } => {
+                let inbox = &gateways[gateway];
+                let repair = GatewayRepair {
+                    repaired: None,
+                    noticed_ticks: noticed_ticks(noticed),
+                    repaired_ticks: now(),
+                    counts,
+                    inbox_end: inbox.ring().published() + inbox.queued() as u64,
+                };
+                repairs.set_gateway_repaired(gateway, epoch, &repair);
+            }
+            LifecycleNotice::DeadCounts { strategy, refused, orphaned } => {
+                repairs.set_counts(strategy, refused, orphaned);
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::engine::{Core, Effects, Input, LifecycleNotice, OperatorNotice, Saved
 use super::ledger::{GatewayOutput, OutputLedger, OutputWatermarks, Recovered, RecoveredGateway};
 use super::outputs::Outputs;
 use super::shell::Orchestrator;
-use journal::{Options, Reader, Record as Written, RecoveryError, State, Watermark, Writer};
+use journal::{Options, Reader, Record as Written, RecoveryError, State, Watermark, Writer, codec};
 use protocol::checksum::digest;
 use protocol::commands::{
     ANSWERS_WORDS, COMMANDS_WORDS, CommandAnswer, CommandAnswers, CommandChannel, MAX_COMMANDS,
@@ -57,6 +57,10 @@ impl LedgerEffects<'_> {
 }
 
 impl Effects for LedgerEffects<'_> {
+    fn off_path(&mut self) -> &mut dyn Effects {
+        self
+    }
+
     fn stamp(&mut self, point: Point, id: OrderId, detail: u8) {
         if self.stamps == Stamps::All {
             self.log(point, id, detail, 0);
@@ -232,6 +236,17 @@ impl State for Replica {
             self.ledger.confirm(&known);
         }
         Ok(())
+    }
+
+    // Encodes and decodes as the trait does by default: so only this crate compiles the codec.
+    fn encode(&self) -> Result<Vec<u8>, RecoveryError> {
+        Ok(codec::encode(Self::VERSION, &self.save())?)
+    }
+
+    fn decode(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), RecoveryError> {
+        let saved = codec::decode(Self::VERSION, bytes);
+        let saved = saved.map_err(|error| RecoveryError::Decode(sequence, error))?;
+        self.restore(saved).map_err(|error| RecoveryError::State(sequence, error))
     }
 
     fn apply(&mut self, record: Written<'_>) -> Result<(), RecoveryError> {

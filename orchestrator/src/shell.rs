@@ -6,7 +6,7 @@
 
 use crate::engine::{Core, Input};
 use crate::fences::Supervision;
-use crate::live::Live;
+use crate::live::{HandOffs, Live};
 use crate::outputs::Outputs;
 use journal::InputLog;
 use protocol::agent::Cycle;
@@ -17,8 +17,7 @@ use system::clock::Clock;
 /// `R` is the receiving end of the technique under test, for both contended hand-offs; `J` records
 /// inputs.
 pub struct Orchestrator<R, J = ()> {
-    pub(crate) submit: R,
-    pub(crate) completion: R,
+    pub(crate) hand_offs: HandOffs<R>,
     pub(crate) core: Core,
     pub(crate) outputs: Outputs,
     pub(crate) supervision: Option<Supervision>,
@@ -39,7 +38,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             "core and outputs are of one run"
         );
         let (supervision, sender_is_authenticated, failed) = (None, true, None);
-        Self { submit, completion, core, outputs, supervision, journal, sender_is_authenticated, failed }
+        let hand_offs = HandOffs { submit, completion };
+        Self { hand_offs, core, outputs, supervision, journal, sender_is_authenticated, failed }
     }
 
     /// Records an input, then applies it. Returns `false` if recording failed: it was not applied.
@@ -55,8 +55,26 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
             return false;
         }
         release(self);
-        let Self { submit, completion, core, outputs, journal, .. } = self;
-        core.apply(input, now, &mut Live { submit, completion, outputs, journal, cycle });
+        let Self { hand_offs, core, outputs, journal, .. } = self;
+        core.apply(input, now, &mut Live { hand_offs, outputs, journal, cycle });
+        true
+    }
+
+    /// Records and applies an input as [`Self::record_and_apply`] does, but not in an order's path.
+    #[cold]
+    pub(crate) fn record_and_apply_off_path<C: Clock>(
+        &mut self,
+        input: Input,
+        release: impl FnOnce(&mut Self),
+        cycle: &mut Cycle<C>,
+    ) -> bool {
+        let now = cycle.now.saturating_sub(cycle.time.start_ticks);
+        if J::IS_ENABLED && !self.try_record(&input, now) {
+            return false;
+        }
+        release(self);
+        let Self { hand_offs, core, outputs, journal, .. } = self;
+        core.apply_off_path(input, now, &mut Live { hand_offs, outputs, journal, cycle });
         true
     }
 

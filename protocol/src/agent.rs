@@ -294,8 +294,10 @@ pub struct AgentRunner {
 }
 
 impl AgentRunner {
-    /// Starts the agent on the calling thread, which must also call all other methods.
-    pub fn begin<C: Clock>(agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) -> Self {
+    /// Starts the agent on the calling thread, which must also call all other methods. Not
+    /// generic over the agent, and neither is the end: both are compiled once for each clock.
+    #[inline(never)]
+    pub fn begin<C: Clock>(agent: &mut dyn Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) -> Self {
         let usage_before = ThreadUsage::current_thread();
         let allocations_before = alloc::is_counted().then(alloc::allocations);
         let turns = DutyCycle::begin(agent, cycle, status);
@@ -344,7 +346,8 @@ impl AgentRunner {
     }
 
     /// Stores final records and counters, and publishes that the thread is done or why it failed.
-    pub fn end<C: Clock>(self, agent: &mut impl Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) {
+    #[inline(never)]
+    pub fn end<C: Clock>(self, agent: &mut dyn Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) {
         let usage = self.used(status);
         self.duty_cycle.end(agent, cycle, status);
         store_end(usage, agent.failure(), status);

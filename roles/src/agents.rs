@@ -1,13 +1,13 @@
 //! Agents with loops of their own, and agents behind a dynamic call. A thread of an unusual mixture
 //! of roles makes a dynamic call for each role and duty cycle; every other thread makes one.
 
-use super::runner::Runner;
-use anyhow::Result;
-use protocol::agent::Agent;
+use protocol::agent::{self, Agent, Cycle};
+use protocol::control::Control;
 #[cfg(not(debug_assertions))]
 use protocol::plan::ClockSource;
 use protocol::plan::Plan;
-use shm::idle;
+use protocol::status::StatusWriter;
+use shm::idle::IdleStrategy;
 #[cfg(not(debug_assertions))]
 use system::clock::Tsc;
 use system::clock::{self, Clock};
@@ -32,27 +32,56 @@ pub(super) fn is_measured(plan: &Plan) -> bool {
 
 /// A clock for which the loops of agents are compiled.
 pub trait LoopClock: Clock + 'static {
-    /// Runs an agent on the calling thread with this clock, until the run ends.
-    fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()>;
+    /// Returns the clock of a plan.
+    fn from_plan(plan: &Plan) -> Self;
+
+    /// Runs an agent on the calling thread, which is past the barrier, until the run ends.
+    fn run<A: Agent<Self>>(
+        agent: &mut A,
+        idle: &mut IdleStrategy,
+        cycle: &mut Cycle<Self>,
+        status: &StatusWriter,
+        control: &Control,
+    );
 }
 
-/// Two loops for each agent: one with [`idle::IdleStrategy::Spin`], with which figures are taken,
+/// Two loops for each agent: one with [`IdleStrategy::Spin`], with which figures are taken,
 /// and one for all other idle strategies.
 #[cfg(not(debug_assertions))]
 impl LoopClock for Tsc {
-    fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()> {
+    fn from_plan(_: &Plan) -> Self {
+        Self
+    }
+
+    fn run<A: Agent<Self>>(
+        agent: &mut A,
+        idle: &mut IdleStrategy,
+        cycle: &mut Cycle<Self>,
+        status: &StatusWriter,
+        control: &Control,
+    ) {
         match idle {
-            idle::IdleStrategy::Spin(spin) => runner.run(agent, Self, spin),
-            idle => runner.run(agent, Self, idle),
+            // A copy of its own, so that the loop does not write through the reference.
+            IdleStrategy::Spin(spin) => agent::run(agent, &mut { *spin }, cycle, status, control),
+            idle => agent::run(agent, idle, cycle, status, control),
         }
     }
 }
 
 /// One loop for each agent, on whichever clock the plan names.
 impl LoopClock for clock::AnyClock {
-    fn run<A: Agent<Self>>(agent: &mut A, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()> {
-        let clock = Self::from(runner.plan.clock);
-        runner.run(agent, clock, idle)
+    fn from_plan(plan: &Plan) -> Self {
+        Self::from(plan.clock)
+    }
+
+    fn run<A: Agent<Self>>(
+        agent: &mut A,
+        idle: &mut IdleStrategy,
+        cycle: &mut Cycle<Self>,
+        status: &StatusWriter,
+        control: &Control,
+    ) {
+        agent::run(agent, idle, cycle, status, control);
     }
 }
 
@@ -63,13 +92,25 @@ impl<K: Clock, A: Agent<K> + Send> AnyAgent<K> for A {}
 
 /// An agent of a role, together with a loop that is compiled for its type.
 pub trait RoleAgent<K: Clock>: AnyAgent<K> {
-    /// Runs the agent on the calling thread until the run ends.
-    fn run(self: Box<Self>, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()>;
+    /// Runs the agent on the calling thread, which is past the barrier, until the run ends.
+    fn run(
+        &mut self,
+        idle: &mut IdleStrategy,
+        cycle: &mut Cycle<K>,
+        status: &StatusWriter,
+        control: &Control,
+    );
 }
 
 impl<K: LoopClock, A: Agent<K> + Send> RoleAgent<K> for A {
-    fn run(mut self: Box<Self>, runner: Runner<'_>, idle: idle::IdleStrategy) -> Result<()> {
-        K::run(&mut *self, runner, idle)
+    fn run(
+        &mut self,
+        idle: &mut IdleStrategy,
+        cycle: &mut Cycle<K>,
+        status: &StatusWriter,
+        control: &Control,
+    ) {
+        K::run(self, idle, cycle, status, control);
     }
 }
 

@@ -72,6 +72,14 @@ pub(super) fn exchange(parts: &mut RoleContext<'_, '_>, venue: VenueIndex) -> Re
     Ok(ExchangeAgent::new(market, session, tape).with_market_board(board))
 }
 
+/// Returns the exchange of each role, of which all are exchanges.
+pub(super) fn all_exchanges(
+    parts: &mut RoleContext<'_, '_>,
+    roles: &[Role],
+) -> Result<Vec<ExchangeAgent<RunTape>>> {
+    roles.iter().map(|role| exchange(parts, VenueIndex(role.index()))).collect()
+}
+
 /// Creates the memory for an exchange's queued reports, by session.
 pub(super) fn session_queues(plan: &Plan, venue: VenueIndex) -> Vec<SendQueue> {
     let open = plan.trading().max_held as usize;

@@ -8,18 +8,19 @@ use super::technique_ends::{BoxedProducer, TechniqueEnds};
 use crate::faults::own::OwnFaults;
 use crate::faults::venue::FaultyVenue;
 use anyhow::{Context, Result, bail};
-use gateway::{Gateway, ValidatingSession, ValidationRules, Venue, VenueContext};
+use gateway::{Gateway, GatewayResumePoint, ValidatingSession, ValidationRules, Venue, VenueContext};
 use journal::Writer;
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Orchestrator, Outputs, Supervision};
-use protocol::index::{GatewayIndex, StrategyIndex, VenueIndex};
+use protocol::index::{GatewayIndex, StrategyIndex};
 use protocol::plan::{Plan, Role};
 use protocol::segments::{self, bell_of, completion_link, submit_link};
 use protocol::sender::{SendQueue, Sender};
 use protocol::supervision::{self, REPAIRS, RepairsWriter};
 use protocol::trading::{inbox, return_path};
 use shm::attached::Attached;
-use shm::ring::{Consumer, Producer};
+use shm::bell::Doorbell;
+use shm::ring::{Consumer, Producer, spsc};
 use strategy::attach::{context, session};
 use strategy::{BuiltIn, Strategy, StrategyAgent, WorkingSet};
 use system::work::TimedWork;
@@ -47,9 +48,6 @@ pub(super) fn thread_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 's
     let has_checked = roles.iter().any(checks);
     // Validating gateways have no measured loops.
     let is_gateway = |role: &Role| matches!(role, Role::Gateway(_)) && !has_checked;
-    let gateway = |parts: &mut RoleContext<'_, '_>, role: &Role| {
-        gateway(ends, parts, GatewayIndex(role.index()), venue)
-    };
     let journaled = match roles.contains(&Role::Orchestrator) {
         true => successor(ends, parts)?,
         false => None,
@@ -65,17 +63,13 @@ pub(super) fn thread_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 's
     }
     Ok(match roles {
         [Role::Orchestrator] => Box::new(orchestrator(ends, parts)?),
-        [role @ Role::Gateway(_)] if !has_checked => Box::new(gateway(parts, role)?),
+        [Role::Gateway(index)] if !has_checked => Box::new(gateway(ends, parts, *index, venue)?),
         [Role::Orchestrator, gateways @ ..] if gateways.iter().all(is_gateway) => {
             // The consumer of the completions is attached before their producers.
             let orchestrator = orchestrator(ends, parts)?;
-            let gateways: Result<Vec<_>> = gateways.iter().map(|role| gateway(parts, role)).collect();
-            Box::new((orchestrator, gateways?))
+            Box::new((orchestrator, all_gateways(ends, parts, gateways, venue)?))
         }
-        gateways if gateways.iter().all(is_gateway) => {
-            let gateways: Result<Vec<_>> = gateways.iter().map(|role| gateway(parts, role)).collect();
-            Box::new(gateways?)
-        }
+        roles if roles.iter().all(is_gateway) => Box::new(all_gateways(ends, parts, roles, venue)?),
         roles => Box::new(any_agents(ends, parts, roles, venue, strategy)?),
     })
 }
@@ -88,8 +82,9 @@ fn any_agents<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Ven
     venue: &VenueBuilder<'_, V>,
     strategy: &StrategyBuilder<'_, K>,
 ) -> Result<AgentGroup<K>> {
-    let build_agent = |role: &Role| {
-        Ok(match role {
+    let mut agents: AgentGroup<K> = Vec::with_capacity(roles.len());
+    for role in roles {
+        agents.push(match role {
             Role::Strategy(index) => strategy(parts, *index)? as Box<dyn AnyAgent<K>>,
             Role::Orchestrator => Box::new(orchestrator(ends, parts)?) as Box<dyn AnyAgent<K>>,
             Role::Gateway(index) if parts.plan.validates_venue(*index) => {
@@ -103,9 +98,9 @@ fn any_agents<K: LoopClock, P: Producer + 'static, C: Consumer + 'static, V: Ven
             Role::Gateway(index) => Box::new(gateway(ends, parts, *index, venue)?) as Box<dyn AnyAgent<K>>,
             Role::Exchange(venue) => Box::new(book::exchange(parts, *venue)?) as Box<dyn AnyAgent<K>>,
             role => bail!("{role} is one end of a benchmark: it has a thread of its own"),
-        })
-    };
-    roles.iter().map(build_agent).collect()
+        });
+    }
+    Ok(agents)
 }
 
 /// Builds the agent of a thread with the gateways of exchanges, which may run the exchanges too.
@@ -125,22 +120,16 @@ pub(super) fn book_agent<K: LoopClock, P: Producer + 'static, C: Consumer + 'sta
     {
         return thread_agent(ends, parts, roles, &book::session, strategy);
     }
-    let gateways = |parts: &mut RoleContext<'_, '_>, roles: &[Role]| -> Result<Vec<_>> {
-        roles.iter().map(|role| gateway(ends, parts, GatewayIndex(role.index()), &book::session)).collect()
-    };
-    let exchanges = |parts: &mut RoleContext<'_, '_>| -> Result<Vec<_>> {
-        exchanges.iter().map(|role| book::exchange(parts, VenueIndex(role.index()))).collect()
-    };
     Ok(match engine {
-        [] => Box::new(exchanges(parts)?),
+        [] => Box::new(book::all_exchanges(parts, exchanges)?),
         [Role::Orchestrator, rest @ ..] if rest.iter().all(is_gateway) => {
             let orchestrator = orchestrator(ends, parts)?;
-            let gateways = gateways(parts, rest)?;
-            Box::new((orchestrator, (gateways, exchanges(parts)?)))
+            let gateways = all_gateways(ends, parts, rest, &book::session)?;
+            Box::new((orchestrator, (gateways, book::all_exchanges(parts, exchanges)?)))
         }
         rest if rest.iter().all(is_gateway) => {
-            let gateways = gateways(parts, rest)?;
-            Box::new((gateways, exchanges(parts)?))
+            let gateways = all_gateways(ends, parts, rest, &book::session)?;
+            Box::new((gateways, book::all_exchanges(parts, exchanges)?))
         }
         _ => thread_agent(ends, parts, roles, &book::session, strategy)?,
     })
@@ -153,17 +142,29 @@ pub(super) fn strategy_or_faulty<K: LoopClock, P: Producer + 'static, C, S: Stra
     index: StrategyIndex,
     make: &dyn Fn(&strategy::Context) -> S,
 ) -> Result<Box<dyn RoleAgent<K>>> {
-    let RoleContext { plan, control, act, .. } = *parts;
+    let RoleContext { plan, control, .. } = *parts;
     let epoch = control.incarnation(index).epoch;
     let context = context(plan, index, epoch, parts.attached)?;
     let submit = (ends.producer)(&submit_link(plan), index.as_usize(), parts.attached)?;
     let Some(faults) = OwnFaults::for_strategy(plan, index, epoch) else {
         return Ok(Box::new(strategy_agent(parts, &context, submit, make)?));
     };
-    // Not measured: all techniques share one agent without its own loop.
-    let submit = faults.producer(BoxedProducer::new(submit), act);
+    faulty_strategy(parts, &context, faults, BoxedProducer::new(submit), make)
+}
+
+/// Builds the agent of a strategy with injected faults. Not measured: all techniques share one
+/// agent without its own loop.
+#[inline(never)]
+fn faulty_strategy<K: LoopClock, S: Strategy + Send + 'static>(
+    parts: &mut RoleContext<'_, '_>,
+    context: &strategy::Context,
+    faults: OwnFaults,
+    submit: BoxedProducer,
+    make: &dyn Fn(&strategy::Context) -> S,
+) -> Result<Box<dyn RoleAgent<K>>> {
+    let submit = faults.producer(submit, parts.act);
     submit.expose_heap(parts.attached);
-    let agent = strategy_agent(parts, &context, BoxedProducer::new(submit.clone()), make)?;
+    let agent = strategy_agent(parts, context, BoxedProducer::new(submit.clone()), make)?;
     let to_arm = submit.clone();
     parts.when_attached.push(Box::new(move |attached, status| to_arm.arm(attached, status)));
     let faulty: AgentGroup<K> = vec![Box::new(faults.agent(agent, submit))];
@@ -323,33 +324,57 @@ fn gateway<P: Producer, C, V: Venue>(
     gateway_through(completion, parts, index, make)
 }
 
+/// Builds a gateway for each role, of which all are gateways.
+#[inline(never)]
+fn all_gateways<P: Producer, C, V: Venue>(
+    ends: TechniqueEnds<P, C>,
+    parts: &mut RoleContext<'_, '_>,
+    roles: &[Role],
+    make: &VenueBuilder<'_, V>,
+) -> Result<Vec<Gateway<P, V>>> {
+    let mut gateways = Vec::with_capacity(roles.len());
+    for role in roles {
+        gateways.push(gateway(ends, parts, GatewayIndex(role.index()), make)?);
+    }
+    Ok(gateways)
+}
+
 fn gateway_through<P: Producer, V: Venue>(
     completion: P,
     parts: &mut RoleContext<'_, '_>,
     index: GatewayIndex,
     make: &VenueBuilder<'_, V>,
 ) -> Result<Gateway<P, V>> {
-    let RoleContext { plan, thread, .. } = *parts;
+    let venue = make(parts, &venue_context(parts.plan, index))?;
+    let (inbox, bell, resume_point) = gateway_inbox(parts, index)?;
+    let gateway = Gateway::new(index.0, inbox, completion, bell, venue);
+    let gateway = gateway.with_fills_logged_first(parts.plan.can_lose_gateways());
+    Ok(match resume_point {
+        Some(resume_point) => gateway.resume_from(resume_point),
+        None => gateway,
+    })
+}
+
+fn venue_context(plan: &Plan, index: GatewayIndex) -> VenueContext {
     let trading = plan.trading();
-    let context = VenueContext {
+    VenueContext {
         venue: trading.venue_of(index).0,
         gateway: index.0,
         venues: trading.venues,
         strategies: trading.strategies,
         max_held: trading.max_held as usize,
-    };
-    let venue = make(parts, &context)?;
-    let attached = &mut parts.attached;
-    let bell = bell_of(attached, plan, thread, Role::Orchestrator)?;
+    }
+}
+
+/// Attaches a gateway's inbox, after a predecessor if there was one. Returns it with the
+/// orchestrator's doorbell and the point at which the predecessor stopped.
+fn gateway_inbox(
+    parts: &mut RoleContext<'_, '_>,
+    index: GatewayIndex,
+) -> Result<(spsc::Consumer, Option<Doorbell>, Option<GatewayResumePoint>)> {
+    let bell = bell_of(parts.attached, parts.plan, parts.thread, Role::Orchestrator)?;
     let resume_point = parts.recovered.gateways.remove(&index);
-    // After a predecessor, if there was one.
-    let inbox = attached.resume_receiver(&inbox(index))?;
-    let gateway = Gateway::new(index.0, inbox, completion, bell, venue);
-    let gateway = gateway.with_fills_logged_first(plan.can_lose_gateways());
-    Ok(match resume_point {
-        Some(resume_point) => gateway.resume_from(resume_point),
-        None => gateway,
-    })
+    Ok((parts.attached.resume_receiver(&inbox(index))?, bell, resume_point))
 }
 
 /// Creates a gateway's session that checks every report of its venue, which may have injected

@@ -57,8 +57,9 @@ pub(super) fn compose(
     act: FaultAction,
 ) -> Result<UnarmedAgent<Loop>> {
     fn looped<K: LoopClock>(composed: UnarmedAgent<Box<dyn RoleAgent<K>>>) -> UnarmedAgent<Loop> {
-        let UnarmedAgent { agent, when_attached } = composed;
-        UnarmedAgent { agent: Box::new(move |runner, idle| agent.run(runner, idle)), when_attached }
+        let UnarmedAgent { mut agent, when_attached } = composed;
+        let agent: Loop = Box::new(move |runner, idle| runner.run(&mut *agent, idle));
+        UnarmedAgent { agent, when_attached }
     }
     if let Some(benchmark) = measured::attach(plan, thread, attached)? {
         let agent: Loop = Box::new(move |runner, idle| measured::run(benchmark, runner, idle));

@@ -1,15 +1,16 @@
 //! Runs the thread of a role: pins and confines it, waits at the barrier, then runs its agent in a
 //! loop monomorphised for clock and idle strategy.
 
+use super::agents::{LoopClock, RoleAgent};
 use anyhow::{Context, Result};
-use protocol::agent::{self, Agent, Cycle};
+use protocol::agent::Cycle;
 use protocol::barrier::ArrivedThread;
 use protocol::control::Control;
 use protocol::plan::{Plan, ThreadPlan};
 use protocol::stamps::StampLog;
 use protocol::status::{self, StatusWriter};
 use protocol::topology;
-use shm::idle::Idle;
+use shm::idle::IdleStrategy;
 use shm::memory::AtomicWords;
 use shm::sync::{AtomicU64, Ordering};
 use system::clock::Clock;
@@ -77,19 +78,18 @@ pub(super) struct ThreadGuards {
 }
 
 impl Runner<'_> {
-    /// Prepares the thread, waits at the start barrier and runs the agent. It is a loop of its own
-    /// for each agent, clock and idle strategy.
-    pub(super) fn run<C: Clock>(
+    /// Prepares the thread, waits at the start barrier and runs the agent, whose loop is compiled
+    /// for the agent. What precedes and follows the loop is compiled once for each clock.
+    pub(super) fn run<K: LoopClock>(
         self,
-        agent: &mut impl Agent<C>,
-        clock: C,
-        mut idle: impl Idle,
+        agent: &mut dyn RoleAgent<K>,
+        mut idle: IdleStrategy,
     ) -> Result<()> {
-        let control = self.control;
+        let (clock, control) = (K::from_plan(self.plan), self.control);
         if let Some((mut cycle, status, guards)) = self.arrive(clock)? {
             // Once: an order costs nothing.
             let _closed = guards.prepared.as_ref().map(PreparedThread::close);
-            agent::run(agent, &mut idle, &mut cycle, &status, control);
+            agent.run(&mut idle, &mut cycle, &status, control);
         }
         Ok(())
     }

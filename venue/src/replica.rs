@@ -8,7 +8,7 @@ use crate::market::{ExecutionSink, InputTime, Market, MarketSetup, MarketState};
 use crate::reports::Trade;
 use crate::session::{SessionCounts, session_of};
 use exchange::Exchange;
-use journal::{Outbox, Record, RecoveryError, State};
+use journal::{Outbox, Record, RecoveryError, State, codec};
 use protocol::wire::{Message, Report};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -195,6 +195,17 @@ impl State for ExchangeReplica {
         self.output = ReplayedOutput { confirmed: self.output.confirmed.take(), ..output };
         self.output.confirm_known();
         Ok(())
+    }
+
+    // Encodes and decodes as the trait does by default: so only this crate compiles the codec.
+    fn encode(&self) -> Result<Vec<u8>, RecoveryError> {
+        Ok(codec::encode(Self::VERSION, &self.save())?)
+    }
+
+    fn decode(&mut self, sequence: u64, bytes: &[u8]) -> Result<(), RecoveryError> {
+        let saved = codec::decode(Self::VERSION, bytes);
+        let saved = saved.map_err(|error| RecoveryError::Decode(sequence, error))?;
+        self.restore(saved).map_err(|error| RecoveryError::State(sequence, error))
     }
 
     fn apply(&mut self, record: Record<'_>) -> Result<(), RecoveryError> {

@@ -10,7 +10,7 @@ use protocol::wire::{Order, OrderId};
 
 impl Core {
     #[cold]
-    pub(super) fn count_orphan(&mut self, strategy: StrategyIndex, out: &mut impl Effects) {
+    pub(super) fn count_orphan(&mut self, strategy: StrategyIndex, out: &mut dyn Effects) {
         self.sessions[strategy].orphaned += 1;
         self.notify_dead_counts(strategy, out);
     }
@@ -21,7 +21,7 @@ impl Core {
         strategy: StrategyIndex,
         change: &Change,
         price: i64,
-        out: &mut impl Effects,
+        out: &mut dyn Effects,
     ) {
         if change.killed_at.is_some() {
             self.confirm_killed(strategy, change, out);
@@ -58,7 +58,7 @@ impl Core {
     }
 
     #[cold]
-    pub(super) fn count_rejected(&mut self, id: OrderId, reason: Reject, out: &mut impl Effects) {
+    pub(super) fn count_rejected(&mut self, id: OrderId, reason: Reject, out: &mut (impl Effects + ?Sized)) {
         out.log_value(Point::Rejected, id, reason as u64);
         self.counts.rejected += 1;
         let count = &mut self.rejected_by_reason[usize::from(reason.code())];
@@ -66,7 +66,7 @@ impl Core {
         out.notify_operators(OperatorNotice::Rejections { reason: reason.code(), count: *count });
     }
 
-    pub(super) fn notify_dead_counts(&self, strategy: StrategyIndex, out: &mut impl Effects) {
+    pub(super) fn notify_dead_counts(&self, strategy: StrategyIndex, out: &mut dyn Effects) {
         let StrategySession { strategy, refused, orphaned, .. } = self.sessions[strategy];
         out.notify_launcher(LifecycleNotice::DeadCounts { strategy, refused, orphaned });
     }

@@ -55,6 +55,10 @@ pub enum LifecycleNotice {
 /// The receiver of the engine's outputs: rings in the live engine, a ledger in a replica, a list in
 /// tests. An output is never refused; implementations queue what does not fit.
 pub trait Effects {
+    /// Returns the receiver as a trait object, for the code off the path of orders: that code is
+    /// compiled once for all receivers.
+    fn off_path(&mut self) -> &mut dyn Effects;
+
     /// Logs that an order passes an inner point of its path, unless the run stamps only the ends.
     fn stamp(&mut self, point: Point, id: OrderId, detail: u8);
 

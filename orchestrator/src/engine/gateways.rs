@@ -65,7 +65,7 @@ impl Core {
         &mut self,
         gateway: GatewayIndex,
         life: Incarnation,
-        out: &mut impl Effects,
+        out: &mut dyn Effects,
     ) {
         let session = &mut self.gateways[gateway];
         if session.state == GatewayState::Down && life.epoch > session.epoch {
@@ -81,7 +81,7 @@ impl Core {
         }
     }
 
-    pub(super) fn finish_gateway_retirement(&mut self, gateway: GatewayIndex, out: &mut impl Effects) {
+    pub(super) fn finish_gateway_retirement(&mut self, gateway: GatewayIndex, out: &mut dyn Effects) {
         let GatewayState::Closing { noticed } = self.gateways[gateway].state else { return };
         self.gateways[gateway].state = GatewayState::Down;
         self.dying -= 1;
@@ -95,7 +95,7 @@ impl Core {
         out.notify_launcher(LifecycleNotice::GatewayRepaired { gateway, epoch, noticed, counts });
     }
 
-    fn close_all_unknown(&mut self, gateway: GatewayIndex, out: &mut impl Effects) {
+    fn close_all_unknown(&mut self, gateway: GatewayIndex, out: &mut dyn Effects) {
         let (venue, credential) = (gateway.0 / self.credentials, gateway.0 % self.credentials);
         let strategies = self.sessions.indices().skip(credential.into());
         for strategy in strategies.step_by(self.credentials.into()) {
@@ -106,7 +106,7 @@ impl Core {
         }
     }
 
-    fn close_unknown(&mut self, order: &OpenOrder, out: &mut impl Effects) {
+    fn close_unknown(&mut self, order: &OpenOrder, out: &mut dyn Effects) {
         let id = order.id();
         let strategy = id.strategy();
         self.counts.settled += 1;

@@ -34,7 +34,7 @@ pub const fn log_records(strategies: u64, instruments: u64) -> u64 {
 }
 
 impl Core {
-    pub(super) fn handle_command(&mut self, number: u32, command: Option<Command>, out: &mut impl Effects) {
+    pub(super) fn handle_command(&mut self, number: u32, command: Option<Command>, out: &mut dyn Effects) {
         let done = match command {
             Some(Command::Kill(scope)) => {
                 if let Some(session) = session_of(scope, &mut self.sessions) {
@@ -71,7 +71,7 @@ impl Core {
         strategy: StrategyIndex,
         number: u32,
         open_orders: OpenOrders,
-        out: &mut impl Effects,
+        out: &mut dyn Effects,
     ) -> Result<(), CommandStatus> {
         if !self.sessions.has(strategy) {
             return Err(CommandStatus::NoSuchScope);
@@ -90,7 +90,7 @@ impl Core {
     }
 
     /// Accepts the orders of a strategy again that an operator has ended: its successor begins.
-    pub(super) fn accept_successor(&mut self, strategy: StrategyIndex, out: &mut impl Effects) {
+    pub(super) fn accept_successor(&mut self, strategy: StrategyIndex, out: &mut dyn Effects) {
         let scope = Scope::Strategy(strategy);
         if self.risk.set_switch(scope, false, &self.positions).is_some() {
             let number = self.next_switch;
@@ -113,7 +113,7 @@ impl Core {
         &mut self,
         strategy: StrategyIndex,
         control: RiskControl,
-        out: &mut impl Effects,
+        out: &mut dyn Effects,
     ) {
         // The switch of an operator who ends it would be turned off for its successor.
         let was_ending = std::mem::take(&mut self.sessions[strategy].is_ending);
@@ -130,7 +130,7 @@ impl Core {
         cause: KillCause,
         command: Option<u32>,
         open_orders: OpenOrders,
-        out: &mut impl Effects,
+        out: &mut dyn Effects,
     ) -> Result<(), CommandStatus> {
         self.risk.set_switch(scope, true, &self.positions).ok_or(CommandStatus::NoSuchScope)?;
         let number = command.unwrap_or(self.next_switch);
@@ -159,7 +159,7 @@ impl Core {
     }
 
     #[cold]
-    fn revive(&mut self, scope: Scope, number: u32, out: &mut impl Effects) -> Result<(), CommandStatus> {
+    fn revive(&mut self, scope: Scope, number: u32, out: &mut dyn Effects) -> Result<(), CommandStatus> {
         self.risk.set_switch(scope, false, &self.positions).ok_or(CommandStatus::NoSuchScope)?;
         for session in self.sessions.iter().filter(|session| session.is_ending) {
             // No new order of a strategy that an operator ends.
@@ -194,12 +194,7 @@ impl Core {
     }
 
     #[cold]
-    pub(super) fn confirm_killed(
-        &mut self,
-        strategy: StrategyIndex,
-        change: &Change,
-        out: &mut impl Effects,
-    ) {
+    pub(super) fn confirm_killed(&mut self, strategy: StrategyIndex, change: &Change, out: &mut dyn Effects) {
         let Some(venue) = change.killed_at else { return };
         let credential = self.risk.credential(strategy);
         for kill in &mut self.kills {
@@ -210,7 +205,7 @@ impl Core {
         self.finish_kills(out);
     }
 
-    fn finish_kills(&mut self, out: &mut impl Effects) {
+    fn finish_kills(&mut self, out: &mut dyn Effects) {
         self.kills.retain(|kill| {
             if kill.open == 0 {
                 let done = log_switch(kill.switch, Point::KillDone, out);
@@ -231,7 +226,7 @@ fn session_of(scope: Scope, sessions: &mut PerStrategy<StrategySession>) -> Opti
     sessions.get_mut(strategy)
 }
 
-fn log_switch(switch: KillSwitch, point: Point, out: &mut impl Effects) -> u64 {
+fn log_switch(switch: KillSwitch, point: Point, out: &mut dyn Effects) -> u64 {
     let (id, detail) = switch.to_record();
     out.log_now(point, id, detail)
 }

@@ -24,7 +24,7 @@ use protocol::wire::{CancelScope, Instruction, Order, OrderId};
 pub const TOLERATED_OFFENSES: u32 = 64;
 
 impl Core {
-    pub(super) fn apply_fence(&mut self, strategy: StrategyIndex, life: Incarnation, out: &mut impl Effects) {
+    pub(super) fn apply_fence(&mut self, strategy: StrategyIndex, life: Incarnation, out: &mut dyn Effects) {
         let session = &mut self.sessions[strategy];
         if session.is_begun_by(life) {
             let was_ended_by_operator = session.is_ending;
@@ -52,7 +52,7 @@ impl Core {
 
     /// Sends a mass cancel to the gateways of a scope, but not to those that are dead without a
     /// successor for their session.
-    pub(super) fn send_mass_cancels(&mut self, scope: Scope, cancel: CancelScope, out: &mut impl Effects) {
+    pub(super) fn send_mass_cancels(&mut self, scope: Scope, cancel: CancelScope, out: &mut dyn Effects) {
         let message = Instruction::CancelAll(cancel).to_message();
         for gateway in self.gateways.indices() {
             if self.can_have_orders(gateway, scope) && !self.is_abandoned(gateway) {
@@ -62,7 +62,7 @@ impl Core {
         }
     }
 
-    pub(super) fn finish_retirement(&mut self, strategy: StrategyIndex, out: &mut impl Effects) {
+    pub(super) fn finish_retirement(&mut self, strategy: StrategyIndex, out: &mut dyn Effects) {
         let session = &mut self.sessions[strategy];
         if let SessionState::Dying { noticed } = session.state {
             session.state = SessionState::Dead;
@@ -84,7 +84,7 @@ impl Core {
         &mut self,
         from: Option<StrategyIndex>,
         order: &Order,
-        out: &mut impl Effects,
+        out: &mut dyn Effects,
     ) -> bool {
         let claimed = order.id.strategy();
         if from.is_some_and(|from| from != claimed) || !self.sessions.has(claimed) {
@@ -138,7 +138,7 @@ impl Core {
         &mut self,
         from: Option<StrategyIndex>,
         why: ProtocolViolation,
-        out: &mut impl Effects,
+        out: &mut dyn Effects,
     ) {
         self.counts.faults += 1;
         let Some(session) = from.and_then(|index| self.sessions.get_mut(index)) else { return };
@@ -161,7 +161,7 @@ impl Core {
         &mut self,
         from: Option<StrategyIndex>,
         reason: Reject,
-        out: &mut impl Effects,
+        out: &mut dyn Effects,
     ) {
         let why = match reason {
             Reject::UnknownVenue => ProtocolViolation::UnknownVenue,

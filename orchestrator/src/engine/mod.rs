@@ -148,17 +148,25 @@ impl Core {
     /// Applies one input to the state machine, and passes the effects to `out` in order. `now` is
     /// in ticks since the run's start.
     #[inline(always)]
-    pub fn apply(&mut self, input: Input, now: u64, out: &mut impl Effects) {
+    pub fn apply(&mut self, input: Input, now: u64, out: &mut (impl Effects + ?Sized)) {
         self.now = now;
         match input {
             Input::Order { from, message } => self.handle_order(from, &message, out),
             Input::Report { gateway, message } => self.handle_report(gateway, &message, out),
-            cold => self.apply_cold(cold, out),
+            cold => self.apply_cold(cold, out.off_path()),
         }
     }
 
+    /// Applies one input as [`Core::apply`] does, but not in an order's path: this function is
+    /// compiled once for all receivers.
     #[cold]
-    fn apply_cold(&mut self, input: Input, out: &mut impl Effects) {
+    #[inline(never)]
+    pub(crate) fn apply_off_path(&mut self, input: Input, now: u64, out: &mut dyn Effects) {
+        self.apply(input, now, out);
+    }
+
+    #[cold]
+    fn apply_cold(&mut self, input: Input, out: &mut dyn Effects) {
         self.book_last_order();
         match input {
             Input::Lifecycle { strategy, life } => self.apply_fence(strategy, life, out),

@@ -16,29 +16,29 @@ impl Core {
         &mut self,
         from: Option<StrategyIndex>,
         message: &Message,
-        out: &mut impl Effects,
+        out: &mut (impl Effects + ?Sized),
     ) {
         let Ok(order) = Order::from_message(*message) else {
-            self.quarantine(from, ProtocolViolation::Garbage, out);
+            self.quarantine(from, ProtocolViolation::Garbage, out.off_path());
             return;
         };
         let strategy = order.id.strategy();
         let is_next = from.unwrap_or(strategy) == strategy
             && self.sessions.get(strategy).is_some_and(|session| session.is_next(order.id));
-        if !is_next && !self.unexpected_order(from, &order, out) {
+        if !is_next && !self.unexpected_order(from, &order, out.off_path()) {
             return;
         }
         self.book_last_order();
         let session = &mut self.sessions[strategy];
         if session.budget == 0 {
-            self.quarantine(from, ProtocolViolation::Flood, out);
+            self.quarantine(from, ProtocolViolation::Flood, out.off_path());
             return;
         }
         session.budget -= 1;
         session.advance(order.id);
         out.stamp(Point::OrchRecvSubmit, order.id, 0);
         if let Some(control) = self.risk.count_message(strategy, self.now) {
-            self.kill_by_limit(strategy, control, out);
+            self.kill_by_limit(strategy, control, out.off_path());
         }
         let gateway = self.gateway_of(strategy, order.request.venue);
         if let Err(reason) = self.check(&order, gateway) {
@@ -72,7 +72,7 @@ impl Core {
         order: &Order,
         gateway: GatewayIndex,
         message: &Message,
-        out: &mut impl Effects,
+        out: &mut (impl Effects + ?Sized),
     ) -> u64 {
         // The detail distinguishes new orders, which a kill switch stops, from requests that may
         // pass one.
@@ -85,7 +85,7 @@ impl Core {
         digest
     }
 
-    pub(super) fn handle_recalled(&mut self, message: &Message, out: &mut impl Effects) {
+    pub(super) fn handle_recalled(&mut self, message: &Message, out: &mut dyn Effects) {
         let Ok(order) = Order::from_message(*message) else { return };
         let strategy = order.id.strategy();
         let gateway = self.gateway_of(strategy, order.request.venue);
@@ -105,16 +105,28 @@ impl Core {
     }
 
     #[cold]
-    pub(super) fn reject(
+    fn reject(
         &mut self,
         from: Option<StrategyIndex>,
         order: &Order,
         why: Reject,
-        out: &mut impl Effects,
+        out: &mut (impl Effects + ?Sized),
     ) {
         self.count_rejected(order.id, why, out);
         let report = Report::rejected(order, why);
         self.send_back(&report, &report.to_message(), out);
+        self.count_rejection(from, order, why, out.off_path());
+    }
+
+    /// Counts a rejection against the order's sender, once its report is sent.
+    #[cold]
+    fn count_rejection(
+        &mut self,
+        from: Option<StrategyIndex>,
+        order: &Order,
+        why: Reject,
+        out: &mut dyn Effects,
+    ) {
         self.record_offense(from, why, out);
         let strategy = order.id.strategy();
         // A kill switch or a venue that is down is not the strategy's fault.
@@ -126,7 +138,7 @@ impl Core {
     }
 
     #[cold]
-    pub(super) fn refuse(&mut self, id: OrderId, out: &mut impl Effects) {
+    pub(super) fn refuse(&mut self, id: OrderId, out: &mut dyn Effects) {
         let strategy = id.strategy();
         self.sessions[strategy].refused += 1;
         self.notify_dead_counts(strategy, out);

@@ -12,7 +12,7 @@ impl Core {
         &mut self,
         gateway: Option<GatewayIndex>,
         message: &Message,
-        out: &mut impl Effects,
+        out: &mut (impl Effects + ?Sized),
     ) {
         self.counts.reports += 1;
         // Gateways are trusted, so an invalid report is a bug: counted and skipped.
@@ -36,7 +36,7 @@ impl Core {
         let digest = if is_current {
             self.send_back(&report, message, out)
         } else {
-            self.count_orphan(strategy, out);
+            self.count_orphan(strategy, out.off_path());
             digest(message)
         };
         self.reported.add(digest);
@@ -47,7 +47,12 @@ impl Core {
     /// Sends a report of a venue back to its strategy. Returns its digest, which is computed after
     /// the hand-over, off the report's path.
     #[inline(always)]
-    pub(super) fn send_back(&mut self, report: &Report, message: &Message, out: &mut impl Effects) -> u64 {
+    pub(super) fn send_back(
+        &mut self,
+        report: &Report,
+        message: &Message,
+        out: &mut (impl Effects + ?Sized),
+    ) -> u64 {
         out.to_strategy(report, message);
         let digest = digest(message);
         self.sessions[report.id.strategy()].returned.add(digest);
@@ -55,7 +60,7 @@ impl Core {
     }
 
     #[inline(always)]
-    fn settle_report(&mut self, report: &Report, is_current: bool, out: &mut impl Effects) {
+    fn settle_report(&mut self, report: &Report, is_current: bool, out: &mut (impl Effects + ?Sized)) {
         // Booked already in the live engine: reports are taken first in a duty cycle.
         self.book_last_order();
         let strategy = report.id.strategy();
@@ -68,6 +73,6 @@ impl Core {
             self.counts.faults += 1;
             return;
         };
-        self.settle(strategy, &change, report.price, out);
+        self.settle(strategy, &change, report.price, out.off_path());
     }
 }

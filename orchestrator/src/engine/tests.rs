@@ -29,6 +29,10 @@ pub(crate) enum Effect {
 }
 
 impl Effects for Vec<Effect> {
+    fn off_path(&mut self) -> &mut dyn Effects {
+        self
+    }
+
     fn stamp(&mut self, point: Point, id: OrderId, detail: u8) {
         self.push(Effect::Stamp(point, id, detail));
     }

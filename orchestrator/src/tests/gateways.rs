@@ -10,7 +10,7 @@ fn mortal(capacity: usize) -> (Bench, spsc::Producer, ControlWriter, Repairs) {
     let (mut bench, launching, repairs) = supervised(capacity);
     let (first, first_end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
     let (second, second_end) = spsc::heap_ring::<MESSAGE_WORDS>(8);
-    bench.orchestrator.completion = Mux::new(vec![first_end, second_end]);
+    bench.orchestrator.hand_offs.completion = Mux::new(vec![first_end, second_end]);
     bench.completion = first;
     (bench, second, launching, repairs)
 }

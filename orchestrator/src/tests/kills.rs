@@ -1,6 +1,7 @@
 //! Operators' kill commands, and the duty cycle in which a kill switch reaches the gateways.
 
 use super::*;
+use crate::live::HandOffs;
 use journal::{Options, Writer};
 use protocol::commands::{
     ANSWERS_WORDS, COMMANDS_WORDS, Command, CommandAnswers, CommandChannel, CommandStatus, CommandWriter,
@@ -25,7 +26,8 @@ enum Trigger {
 /// The bench with a journal in that directory. What the journal holds already is applied first.
 fn journaled(directory: &Path, capacity: usize) -> Bench<Writer> {
     let Bench { orchestrator, submit, inboxes, completion, returns, cycle, segment } = bench(capacity, 100);
-    let Orchestrator { submit: orders, completion: reports, core, outputs, .. } = orchestrator;
+    let Orchestrator { hand_offs, core, outputs, .. } = orchestrator;
+    let HandOffs { submit: orders, completion: reports } = hand_offs;
     let replica = Replica::new(core, Stamps::All);
     let journal_options = (directory, &Options::default());
     let (successor, recovered) =
