@@ -122,19 +122,20 @@
 // A handle of a queue, from which its ends are attached. Ends outlive it.
 typedef struct bhq_queue bhq_queue;
 
-// The receiving end of a queue.
+// The handle of a queue's receiving end.
 typedef struct bhq_receiver bhq_receiver;
 
-// The sending end of a queue.
+// The handle of a queue's sending end.
 typedef struct bhq_sender bhq_sender;
 
-// What bhq_fast_push of bulkhead_queue_inline.h works with. A program does not use the fields.
+// The sender's state that bhq_fast_push of bulkhead_queue_inline.h reads and writes. A program
+// does not use the fields.
 typedef struct {
-    // Messages that were published.
+    // Number of messages that the sender has published.
     uint64_t tail;
-    // Position up to which there is room, at least.
+    // Position up to which the sender may push without reading the receiver's position.
     uint64_t limit;
-    // Messages that the queue holds.
+    // Maximum number of messages in the queue.
     uint64_t capacity;
     // Number of places minus one.
     uint64_t mask;
@@ -142,25 +143,26 @@ typedef struct {
     uint64_t message_bytes;
     // Bytes from one place to the next.
     uint64_t place_bytes;
-    // The first place.
+    // Address of the first place (the memory of one message).
     uint8_t *places;
-    // The sender's published position.
+    // Address of the sender's published position.
     uint64_t *tail_word;
-    // The receiver's published position.
+    // Address of the receiver's published position.
     const uint64_t *head_word;
-    // 0 until a receiver of the queue has waited.
+    // Address of the word that is 0 until a receiver of the queue has waited.
     const uint64_t *wake_flag;
-    // The sender.
+    // The sender's handle, for calls.
     bhq_sender *sender;
 } bhq_fast_sender;
 
-// What bhq_fast_pop of bulkhead_queue_inline.h works with. A program does not use the fields.
+// The receiver's state that bhq_fast_pop of bulkhead_queue_inline.h reads and writes. A program
+// does not use the fields.
 typedef struct {
-    // Messages that were taken.
+    // Number of messages that the receiver has taken.
     uint64_t head;
-    // Messages that are known to be published.
+    // Number of messages that are known to be published.
     uint64_t end;
-    // Messages that the queue holds; 0 while each pop is a call.
+    // Maximum number of messages in the queue; 0 while each pop is a call.
     uint64_t capacity;
     // Number of places minus one.
     uint64_t mask;
@@ -168,15 +170,15 @@ typedef struct {
     uint64_t message_bytes;
     // Bytes from one place to the next.
     uint64_t place_bytes;
-    // The first place.
+    // Address of the first place (the memory of one message).
     const uint8_t *places;
-    // The sender's published position.
+    // Address of the sender's published position.
     const uint64_t *tail_word;
-    // The receiver's published position.
+    // Address of the receiver's published position.
     uint64_t *head_word;
-    // The receiver.
+    // The receiver's handle, for calls.
     bhq_receiver *receiver;
-    // Messages that the last look at the sender's position found.
+    // Number of messages that the last look at the sender's position found.
     uint64_t found;
 } bhq_fast_receiver;
 
