@@ -111,7 +111,7 @@ fn gateway_of_an_exchange_resumes_its_session() {
     ];
     concurrently(2, &cases, |(placement, process, more)| {
         let flags = format!("{EXCHANGES} {placement} --on-death restart --liveness 500ms {more}");
-        // Long enough for a successor that is late on a busy machine: it is to be stopped in the run.
+        // Long enough for a successor that is late on a busy machine: it is stopped in the run.
         let (_, summary) = run_and_check("6s", &flags, |running| {
             let first = running.process(process);
             signal(first, "KILL");
