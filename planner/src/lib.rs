@@ -41,8 +41,8 @@ pub fn pick_cores(count: usize, machine: &Machine) -> Vec<u32> {
     cores::pick(count, &machine.cores_allowed, machine)
 }
 
-/// Returns how many physical cores this process may use.
-pub fn count_whole_cores(machine: &Machine) -> usize {
+/// Returns the number of physical cores of which this process may use at least one hyperthread.
+pub fn count_physical_cores(machine: &Machine) -> usize {
     cores::count_physical(&machine.cores_allowed, machine)
 }
 

@@ -31,7 +31,7 @@ pub const COMMANDS_SEGMENT: &str = "desk";
 /// The name within the run of the segment with the engine's answers to commands.
 pub const ANSWERS_SEGMENT: &str = "answers";
 
-/// Maximum number of commands of one run.
+/// Maximum number of operators' commands (kill switches, limits, replacements) to one run.
 pub const MAX_COMMANDS: usize = 1_024;
 const COMMAND_WORDS: usize = 32;
 /// Offset of a command's text in its words.

@@ -161,7 +161,7 @@ impl Stage {
         Self::ALL.into_iter().find(|stage| stage.info().to == point)
     }
 
-    /// Returns the stage with that name.
+    /// Returns the stage of an order's path with this name, such as `submit`.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.name() == name)
     }

@@ -51,8 +51,8 @@ pub struct Sender<P = spsc::Producer> {
 }
 
 impl<P: Producer> Sender<P> {
-    /// Creates a sender with this queue, or one of a number of messages, which grows beyond its
-    /// capacity.
+    /// Creates a sender that keeps the messages which the full ring refuses, without limit; `queue`
+    /// is their memory, or the number of messages that it has room for at first.
     pub fn new(ring: P, bell: Option<Doorbell>, queue: impl Into<SendQueue>) -> Self {
         Self { ring, bell, queue: queue.into().messages, max_queued: usize::MAX }
     }

@@ -85,7 +85,8 @@ impl StampLog {
         !self.ends_only
     }
 
-    /// Appends a record; if the log is full it is counted as dropped, which makes the run invalid.
+    /// Appends a record of a point of an order, with a value in ticks or a code, by the point; if
+    /// the log is full it is counted as dropped, which makes the run invalid.
     #[inline(always)]
     pub fn append(&mut self, point: Point, id: OrderId, value: u64) {
         self.append_with(point, id, 0, value);

@@ -80,7 +80,8 @@ pub enum BenchmarkReply {
     Failed(BenchmarkFailure),
 }
 
-/// The outcome of a run that was made.
+/// The answer of `launcher benchmark` after a run: its plan, its end, and how many result words
+/// follow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReply {
     /// Plan of the run that was made, with its identity.

@@ -182,12 +182,14 @@ fn median_of_pages(by_page: &[Vec<f64>]) -> f64 {
 pub struct PseudoRandomWork(u32);
 
 impl PseudoRandomWork {
-    /// Creates the pseudo-random work of the thread that starts each round trip.
+    /// Creates the pseudo-random delays of the thread that starts each round trip of a cache line
+    /// between cores.
     pub const fn for_asker() -> Self {
         Self(1)
     }
 
-    /// Creates the pseudo-random work of the thread that answers, with another seed.
+    /// Creates the pseudo-random delays of the thread that returns the cache line in a round trip
+    /// between cores.
     pub const fn for_answerer() -> Self {
         Self(2)
     }

@@ -50,7 +50,7 @@ pub enum AxisUnit {
     Size,
 }
 
-/// The role of an axis in a bill of isolation costs.
+/// How a bill, the table of what isolation levels cost, treats a setting with several values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostRole {
     /// A bill does not vary the axis.

@@ -72,7 +72,7 @@ fn typed(name: &str, arguments: &str) -> String {
 /// own. Empty where there are too few cores, and the planner decides.
 fn strategies(machine: &Machine) -> String {
     // Four venues, the engine, and two cores for the rest.
-    match planner::count_whole_cores(machine).saturating_sub(7).min(8) {
+    match planner::count_physical_cores(machine).saturating_sub(7).min(8) {
         0 => String::new(),
         strategies => format!(" --strategies {strategies}"),
     }

@@ -51,7 +51,7 @@ impl Leak {
     }
 }
 
-/// The state and resources that an injected fault of a strategy needs.
+/// What the injected faults of a strategy act with: their progress, and paths, process id and core.
 pub struct FaultContext {
     strategy: u16,
     /// The memory of this process is not limited yet.
@@ -87,8 +87,8 @@ pub struct FaultContext {
 }
 
 impl FaultContext {
-    /// Creates the state of a strategy's injected faults. `is_unlimited`: its process's memory is
-    /// not limited yet.
+    /// Creates the context of a strategy's injected faults, none of which has begun.
+    /// `is_unlimited`: the memory of the strategy's process is not limited yet.
     pub const fn new(strategy: u16, is_unlimited: bool, surroundings: Surroundings) -> Self {
         Self {
             strategy,

@@ -272,7 +272,8 @@ impl<'de> Deserialize<'de> for Stages {
     }
 }
 
-/// Distributions of the stages within an exchange by name. They sum to venue_service, order by
+/// Distributions of the time, in nanoseconds, that orders spend in each stage within an exchange:
+/// session out, match, session back. They sum to venue_service, order by
 /// order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExchangeStages {

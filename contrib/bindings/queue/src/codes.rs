@@ -43,7 +43,7 @@ pub const BHQ_LIVING: i32 = -5;
 pub const BHQ_NO_FREE_PRODUCER: i32 = -6;
 /// No producer is free, and one crashed: bhq_resume_sender.
 pub const BHQ_SENDER_CRASHED: i32 = -7;
-/// The last receiver crashed: bhq_resume_receiver.
+/// The last receiver crashed: call bhq_resume_receiver.
 pub const BHQ_RECEIVER_CRASHED: i32 = -8;
 /// A live process has attached the receiver.
 pub const BHQ_ATTACHED: i32 = -9;

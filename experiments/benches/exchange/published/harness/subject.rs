@@ -76,7 +76,7 @@ impl Figure {
     }
 }
 
-/// Figures that one subject gives together.
+/// A benchmarked piece of work, and the figures of which each of its runs gives one sample each.
 pub struct Group {
     pub figures: Vec<Figure>,
     pub subject: Box<dyn Subject>,
