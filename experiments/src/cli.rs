@@ -50,7 +50,7 @@ pub fn command() -> clap::Command {
 }
 
 /// Help texts of flags whose meaning differs from `run`: command, flag, text.
-const HELP_BY_COMMAND: [(&str, &str, &str); 8] = [
+const HELP_BY_COMMAND: [(&str, &str, &str); 9] = [
     ("compare", "repeats", "Run each side R times, alternated; a verdict needs 5 [default: 10]"),
     ("contain", "repeats", "Run each fault R times [default: 1]"),
     (
@@ -61,6 +61,11 @@ const HELP_BY_COMMAND: [(&str, &str, &str); 8] = [
     ("contain", "isolation", "Separate strategies and engine at these levels [default: all]"),
     ("disturb", "isolation", "Separate strategies and engine at these levels [default: all]"),
     ("disturb", "repeats", "Run each disturbance R times, alternated; a verdict needs 5 [default: 12]"),
+    (
+        "bill",
+        "repeats",
+        "Run each row R times, each with its own schedule [default: 15 or fewer, as five minutes allow; declared: 12]",
+    ),
     (
         "bill",
         "technique",
