@@ -30,7 +30,7 @@ pub fn idle_strategy(
     })
 }
 
-/// A reason why a thread cannot reach the barrier.
+/// A reason why a thread cannot reach the start barrier of a run.
 #[derive(Debug, Error)]
 pub enum ArriveError {
     /// The thread cannot be pinned to its core.

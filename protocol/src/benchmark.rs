@@ -72,13 +72,13 @@ pub fn results_segment(role: Role) -> String {
     format!("results-{role}")
 }
 
-/// Returns the name of a consumer's queue.
+/// Returns the name of the queue of the consumer with this index.
 pub fn queue_link(consumer: u16) -> String {
     format!("queue-{consumer}")
 }
 
 impl BoardWork {
-    /// Returns the dimensions of the board.
+    /// Returns the dimensions of the benchmark's board.
     pub fn shape(&self) -> Result<BoardShape, BoardError> {
         // Decision ticks have a cell of their own, the last one.
         BoardShape::with_cells(self.cells + usize::from(self.decide_every_ns.is_some()), self.words)

@@ -31,12 +31,12 @@ pub const COMMANDS_SEGMENT: &str = "desk";
 /// The name within the run of the segment with the engine's answers to commands.
 pub const ANSWERS_SEGMENT: &str = "answers";
 
-/// Maximum number of commands of one run.
+/// Maximum number of operators' commands in one run.
 pub const MAX_COMMANDS: usize = 1_024;
 const COMMAND_WORDS: usize = 32;
 /// Offset of a command's text in its words.
 const TEXT: usize = 4;
-/// Maximum length of a command's text, in bytes.
+/// Maximum length of the text of an operator's command, in bytes.
 pub const MAX_TEXT_BYTES: usize = (COMMAND_WORDS - TEXT) * 8;
 const ANSWER_WORDS: usize = 8;
 const FIRST: usize = HEADER_WORDS + 16;
@@ -223,7 +223,7 @@ pub fn text_of(commands: &ReadOnlyWords, number: u32) -> String {
 pub struct CommandWriter(AtomicWords);
 
 impl CommandWriter {
-    /// Creates the operators' end over the segment of commands.
+    /// Creates the operators' writing end of the segment with their commands.
     pub fn new(segment: &AtomicWords) -> Self {
         Self(segment.slice(0, COMMANDS_WORDS))
     }
@@ -360,7 +360,7 @@ impl CommandChannel {
         }
     }
 
-    /// Reports that a command was refused, and why.
+    /// Reports that an operator's command was refused, and why.
     pub fn mark_refused(&self, number: u32, ticks: u64, why: CommandStatus) {
         self.answer(number, CommandAnswer { status: why, seen_ticks: ticks, done_ticks: ticks, orders: 0 });
     }
@@ -424,7 +424,7 @@ impl CommandAnswers {
         Self(segment.slice(0, ANSWERS_WORDS))
     }
 
-    /// Returns the engine's answer to a command.
+    /// Returns the engine's answer to the operator's command with this number.
     pub fn answer(&self, number: u32) -> CommandAnswer {
         let nothing = CommandAnswer { status: CommandStatus::Given, seen_ticks: 0, done_ticks: 0, orders: 0 };
         let Some(offset) = answer_offset(number) else { return nothing };

@@ -27,9 +27,9 @@ use std::sync::Arc;
 #[cfg(not(loom))]
 use system::process;
 
-/// Offset of the run's state (words).
+/// Offset (words) of the run's state in the control segment.
 pub const STATE: usize = HEADER_WORDS;
-/// Offset of the start ticks (words).
+/// Offset (words) of the run's start time, in ticks, in the control segment.
 pub const START: usize = HEADER_WORDS + 1;
 /// Offset (words) of a counter of deaths and restarts of strategies and gateways.
 pub const GENERATION: usize = HEADER_WORDS + 2;
@@ -207,7 +207,7 @@ impl ControlWriter {
         &self.words
     }
 
-    /// Returns the read-only view of the segment.
+    /// Returns the launcher's control segment as a read-only view.
     pub fn control(&self) -> Control {
         Control::new(self.words.clone())
     }

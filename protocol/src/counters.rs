@@ -25,7 +25,7 @@ use shm::sync::{AtomicU64, Ordering};
 pub const AGENT_WORDS: usize = 1 + MAX_COUNTERS;
 /// Maximum number of agents on one thread: every gateway, the orchestrator, and one more.
 pub const MAX_AGENTS: usize = MAX_VENUES + 2;
-/// Words of the counters of all agents of a thread.
+/// Number of 64-bit words for the counters of all agents of a thread.
 pub const COUNTER_WORDS: usize = AGENT_WORDS * MAX_AGENTS;
 
 /// Returns the word for an agent's role in a log, for readers without a plan; 0: no agent.
@@ -87,8 +87,8 @@ impl AgentSlot<'_> {
         self.0[1 + counter.index()].store(value, Ordering::Relaxed);
     }
 
-    /// Adds to the value of a counter, wrapping around on overflow. A successor of a crashed thread
-    /// continues its count.
+    /// Adds `more` to the value of an agent's counter, wrapping around on overflow. A successor of
+    /// a crashed thread continues its count.
     #[inline(always)]
     pub fn add(&self, counter: impl Counter, more: u64) {
         // Relaxed: this thread is the only writer.
@@ -167,7 +167,7 @@ impl AgentCounters {
         self.labeled().find(|(label, _)| label.name == name).map(|(_, value)| value)
     }
 
-    /// Returns all counters of this role with their labels.
+    /// Returns all counters of the agent's role with their labels.
     pub fn labeled(&self) -> impl Iterator<Item = (&'static CounterLabel, u64)> {
         self.role.info().counters.iter().zip(self.values)
     }

@@ -156,12 +156,13 @@ const REPORT_AT: usize = {
 pub const REPORT_PATH: &[Point] = PATH.split_at(REPORT_AT).1;
 
 impl Stage {
-    /// Returns the stage that ends with this stamp point.
+    /// Returns the stage of an order's path (interval between two stamps) that ends with this
+    /// point.
     pub fn ending_with(point: Point) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.info().to == point)
     }
 
-    /// Returns the stage with that name.
+    /// Returns the stage of an order's path (interval between two stamps) with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.name() == name)
     }

@@ -19,8 +19,9 @@ pub const LEVELS: usize = 4;
 pub const MAX_GAPS: u64 = 1 << 16;
 /// Maximum number of sleeps that a plan may reserve space for in a thread's log: 4 MiB.
 pub const MAX_SLEEPS: u64 = 1 << 18;
-/// Minimum length (ns) of a kept gap at each fill level. The first is longer than any duty cycle
-/// that finds its rings in the cache; each further one is eight times as long.
+/// Minimum length (ns) of a gap (pause of a thread) that a log keeps, for each fill level. The
+/// first is longer than any duty cycle that finds its rings in the cache; each further one is eight
+/// times as long.
 pub const MIN_NS: [u64; LEVELS] = [3_000, 24_000, 192_000, 1_536_000];
 
 /// Number and total length of the gaps that a full log did not keep.
@@ -80,8 +81,9 @@ pub(crate) struct GapQuota {
 }
 
 impl GapQuota {
-    /// Creates the quota of a log. It includes the gaps that earlier incarnations kept: their
-    /// number in the status block, or `count()` if that has none.
+    /// Creates the quota of gaps (pauses of a thread) that a stamp log may keep. It includes the
+    /// gaps that earlier incarnations kept: their number in the status block, or `count()` if that
+    /// has none.
     pub fn new(capacity: u64, [dropped, counted]: [AtomicWords; 2], count: impl FnOnce() -> u64) -> Self {
         // Relaxed: the store of a dead predecessor. A wrong value only wastes capacity.
         let kept = match counted[0].load(Ordering::Relaxed) {
@@ -91,7 +93,8 @@ impl GapQuota {
         Self { capacity: 0, kept, counted, dropped }.with_capacity(capacity)
     }
 
-    /// Sets how many pauses the log may record. Publishes the count unless the capacity is 0.
+    /// Sets how many pauses of its thread the stamp log may record. Publishes the count unless the
+    /// capacity is 0.
     #[must_use]
     pub fn with_capacity(self, capacity: u64) -> Self {
         if capacity > 0 {
@@ -150,7 +153,7 @@ impl KernelEvents {
     /// The bit for a page fault that read from a device.
     pub const MAJOR_FAULT: u8 = 8;
 
-    /// Returns `true` if the kernel event `bit` occurred in the gap.
+    /// Returns `true` if the kernel event `bit` occurred in the gap (pause of a thread).
     pub const fn has_counted(self, bit: u8) -> bool {
         self.0 & bit != 0
     }

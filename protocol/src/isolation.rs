@@ -35,8 +35,8 @@ impl Isolation {
     }
 }
 
-/// A level of strategies: `process`, `process*4` for groups of four that share a process, or
-/// `process:closed` for processes whose speculation is closed.
+/// An isolation level of strategies: `process`, `process*4` for groups of four that share a
+/// process, or `process:closed` for processes whose speculation is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct IsolationLevel {
@@ -49,7 +49,7 @@ pub struct IsolationLevel {
 }
 
 impl IsolationLevel {
-    /// Creates a level without groups.
+    /// Creates an isolation level of this kind without groups of strategies.
     pub const fn alone(kind: Isolation) -> Self {
         Self { place: kind as u8, group_size: 1, speculation: Speculation::Open }
     }
@@ -64,7 +64,7 @@ impl IsolationLevel {
         Isolation::ALL[usize::from(self.place)]
     }
 
-    /// Returns how many strategies of the level share a process.
+    /// Returns how many strategies of this isolation level share a process.
     pub const fn group_size(self) -> u16 {
         self.group_size
     }
@@ -75,7 +75,7 @@ impl IsolationLevel {
         self.speculation
     }
 
-    /// Returns the level with this name.
+    /// Returns the isolation level of strategies with this name; `None` if there is none.
     pub fn from_name(name: &str) -> Option<Self> {
         name.parse().ok()
     }
@@ -191,7 +191,7 @@ pub enum IsolationError {
 }
 
 impl IsolationLevels {
-    /// The largest number of levels.
+    /// The largest number of isolation levels in one run.
     pub const MAX: usize = 8;
 
     /// Creates the isolation of a run with these levels; with none or too many it is an error.
@@ -209,7 +209,7 @@ impl IsolationLevels {
         Self { levels: [IsolationLevel::alone(kind); Self::MAX], len: 1 }
     }
 
-    /// Returns the levels in the order of their assignment.
+    /// Returns the isolation levels in the order in which strategies get them.
     pub fn as_slice(&self) -> &[IsolationLevel] {
         &self.levels[..usize::from(self.len)]
     }
@@ -219,7 +219,7 @@ impl IsolationLevels {
         self.level_of(strategy).kind()
     }
 
-    /// Returns the level of a strategy.
+    /// Returns the isolation level of a strategy.
     pub fn level_of(&self, strategy: StrategyIndex) -> IsolationLevel {
         self.levels[self.place_of(strategy)]
     }
@@ -269,7 +269,7 @@ impl IsolationLevels {
         self.as_slice().iter().any(|level| level.speculation == Speculation::Closed)
     }
 
-    /// Returns `true` if all strategies have a level of this kind.
+    /// Returns `true` if all strategies have an isolation level of this kind.
     pub fn is_only(&self, kind: Isolation) -> bool {
         self.as_slice().iter().all(|level| level.kind() == kind)
     }

@@ -5,7 +5,7 @@ use crate::reject::Reject;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The value of a limit that is switched off.
+/// The value of a risk limit that is switched off.
 pub const OFF: u64 = u64::MAX;
 
 system::named_enum! {
@@ -183,7 +183,8 @@ impl RiskControl {
     }
 }
 
-/// A limit with its scope. A later setting overrides an earlier one where both apply.
+/// A risk limit with its scope (the orders to which it applies). A later setting overrides an
+/// earlier one where both apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitSetting {
@@ -217,7 +218,7 @@ pub enum LimitError {
 }
 
 impl LimitSetting {
-    /// Checks the scope and the range of the setting.
+    /// Checks the scope and the range of the risk limit.
     pub fn check(&self) -> Result<(), LimitError> {
         let Self { scope, control, value } = *self;
         let record = control.info();

@@ -79,7 +79,7 @@ impl LinkPlan {
         }
     }
 
-    /// Describes a ring from one role to another.
+    /// Describes a ring of `slots` slots from the role `writer` to the role `reader`.
     pub fn one_to_one(name: String, writer: Role, reader: Role, slots: u32) -> Self {
         Self {
             name,

@@ -20,7 +20,7 @@ use crate::index::VenueIndex;
 use shm::board::{BoardError, BoardShape, Reader};
 use shm::memory::ReadOnlyWords;
 
-/// Words of an instrument's top of book on a market-data board.
+/// Number of 64-bit words of an instrument's top of book on a market-data board.
 pub const TOP_OF_BOOK_WORDS: usize = 7;
 
 const AUCTION: u64 = 1 << 63;
@@ -60,7 +60,7 @@ pub struct TopOfBook {
 }
 
 impl TopOfBook {
-    /// Encodes the top of book as words.
+    /// Encodes the top of book as 64-bit words.
     #[inline]
     pub fn words(&self) -> [u64; TOP_OF_BOOK_WORDS] {
         let pair = |quote: Option<Quote>| {
@@ -132,7 +132,7 @@ pub struct Market {
 }
 
 impl Market {
-    /// Adds the market-data board of a venue.
+    /// Adds the market-data board of a venue to those that a strategy reads.
     pub fn follow(
         &mut self,
         venue: VenueIndex,

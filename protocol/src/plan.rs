@@ -260,10 +260,10 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// The longest run id, in bytes.
+    /// The maximum length of a run's id, in bytes.
     pub const MAX_RUN_ID: usize = 64;
 
-    /// The largest number of slots of a ring in a plan.
+    /// The maximum number of slots of a ring in a plan.
     pub const MAX_CAPACITY: u32 = link::MAX_SLOTS;
 
     /// The prefix of the names of all segments of all runs.
@@ -274,7 +274,7 @@ impl Plan {
         format!("{}{}.{what}", Self::PREFIX, self.run)
     }
 
-    /// Returns the index of the thread that runs a role.
+    /// Returns the index, in the plan, of the thread that runs a role.
     pub fn thread_of(&self, role: Role) -> Option<usize> {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
     }
@@ -342,7 +342,7 @@ impl Plan {
         matches!(role, Role::Consumer(_)) && self.technique.is_kernel()
     }
 
-    /// Returns the index of the process that runs a role.
+    /// Returns the index, in the plan, of the process that runs a role.
     pub fn process_of(&self, role: Role) -> Option<usize> {
         let thread = u32::try_from(self.thread_of(role)?).ok()?;
         self.processes.iter().position(|process| process.threads.contains(&thread))
@@ -380,7 +380,7 @@ impl Plan {
         self.faults.iter().any(|fault| fault.target == venue)
     }
 
-    /// Returns the link of the plan with this name.
+    /// Returns the link (connection between two roles) with this name; `None` if there is none.
     pub fn link(&self, name: &str) -> Option<&LinkPlan> {
         self.links.iter().find(|link| link.name == name)
     }
@@ -430,7 +430,7 @@ impl Plan {
         threads.flat_map(|thread| thread.roles.iter().copied())
     }
 
-    /// Checks the topology and the requirements of the workload.
+    /// Checks the plan's topology and the requirements of its workload.
     pub fn validate(&self) -> Result<(), PlanError> {
         let run_id_ok = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         if self.run.is_empty() || self.run.len() > Self::MAX_RUN_ID || !self.run.bytes().all(run_id_ok) {

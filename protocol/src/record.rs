@@ -12,9 +12,9 @@ system::named_enum! {
     }
 }
 
-/// Words of a stamp log's record.
+/// Number of 64-bit words of a stamp log's record.
 pub const RECORD_WORDS: usize = 2;
-/// Bytes of a stamp log's record.
+/// Size of a stamp log's record in bytes.
 pub const RECORD_BYTES: usize = 16;
 
 /// Makes an enum with codes from 1, and for each value a name and a meaning.

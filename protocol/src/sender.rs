@@ -26,7 +26,8 @@ pub struct SendQueue {
 }
 
 impl SendQueue {
-    /// Creates an empty queue with memory for `capacity` messages. Takes some 3 µs a page.
+    /// Creates an empty queue of a sender with memory for `capacity` messages. Takes some 3 µs a
+    /// page.
     pub fn with_capacity(capacity: usize) -> Self {
         let mut messages = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; capacity]);
         messages.clear();
@@ -115,18 +116,18 @@ impl<P: Producer> Sender<P> {
         self.queue.remove(index)
     }
 
-    /// Drops all queued messages, whose receiver is gone.
+    /// Drops all messages in the sender's queue, whose receiver is gone.
     pub fn clear(&mut self) {
         self.queue.clear();
     }
 
-    /// Returns `true` if messages are queued.
+    /// Returns `true` if messages wait in the sender's queue for space in the ring.
     #[inline(always)]
     pub fn has_queued(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Returns the number of queued messages.
+    /// Returns the number of messages that wait in the sender's queue for space in the ring.
     #[inline(always)]
     pub fn queued(&self) -> usize {
         self.queue.len()
@@ -140,7 +141,7 @@ impl<P: Producer> Sender<P> {
         }
     }
 
-    /// Returns the sending end of the ring.
+    /// Returns the sending end of the sender's ring.
     pub const fn ring(&self) -> &P {
         &self.ring
     }

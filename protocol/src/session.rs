@@ -61,7 +61,8 @@ impl SessionNumbers {
         number
     }
 
-    /// Returns `true` if a message has the expected number. The next one is expected anyway.
+    /// Returns `true` if a message has the session's expected sequence number. The next one is
+    /// expected anyway.
     #[inline]
     pub const fn try_accept(&mut self, number: u32) -> bool {
         let is_next = number == self.next;
@@ -69,7 +70,7 @@ impl SessionNumbers {
         is_next
     }
 
-    /// Returns the number of messages counted so far, modulo 2^32.
+    /// Returns the number of the session's messages counted so far, modulo 2^32.
     pub const fn count(&self) -> u32 {
         self.next
     }

@@ -42,7 +42,7 @@ use shm::sync::Ordering;
 /// Prefetch distance in bytes: the cache line after the one that is being filled.
 const AHEAD: usize = 128;
 
-/// The writing end of a stamp log.
+/// The writing end of a stamp log, a thread's log of times at which orders passed its stages.
 pub struct StampLog {
     records: AtomicWords,
     /// Offset of the next record's key; not in shared memory.
@@ -166,7 +166,7 @@ impl StampLog {
         }
     }
 
-    /// Returns the number of records lost because the log was full.
+    /// Returns the number of records lost because the stamp log was full.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -194,7 +194,7 @@ pub(crate) fn keys(segment: &ReadOnlyWords) -> impl DoubleEndedIterator<Item = u
     (0..count_records(segment)).map(move |record| segment.load(at(record), Ordering::Acquire))
 }
 
-/// Returns how many records of a stamp point a log holds.
+/// Returns how many records of a stamp point the log in a thread's segment holds.
 pub fn count_point(segment: &ReadOnlyWords, point: Point) -> usize {
     points_in(segment).filter(|other| *other == point).count()
 }

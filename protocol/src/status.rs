@@ -13,7 +13,7 @@ use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, LINE_WORDS, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
-/// Words of a thread's status block.
+/// Number of 64-bit words of a thread's status block.
 pub const STATUS_WORDS: usize = 64;
 /// Offset of the agents' counters in a thread's segment (words).
 pub const COUNTERS_OFFSET: usize = HEADER_WORDS + STATUS_WORDS;
@@ -48,12 +48,13 @@ system::named_enum! {
 }
 
 impl ThreadState {
-    /// Returns `true` if there is a state with this code.
+    /// Returns `true` if there is a state of a thread with this code.
     pub const fn is_known(code: u64) -> bool {
         code <= ThreadState::Failed as u64
     }
 
-    /// Returns the state with this code; unknown: `Failed`, as its writer cannot be trusted.
+    /// Returns the state of a thread with this code; unknown: `Failed`, as its writer cannot be
+    /// trusted.
     pub const fn from_code(code: u64) -> Self {
         if Self::is_known(code) { Self::ALL[code as usize] } else { Self::Failed }
     }
@@ -146,7 +147,7 @@ impl ThreadStatus {
         Self { words }
     }
 
-    /// Returns the value of a status field.
+    /// Returns the value of a field of the thread's status block.
     pub const fn get(&self, field: StatusField) -> u64 {
         self.words[field as usize]
     }
@@ -164,8 +165,8 @@ impl ThreadStatus {
         }
     }
 
-    /// Returns the gaps and sleeps that the log did not keep. With no `sleep_records` planned, the
-    /// words of sleeps may hold gaps of an earlier build.
+    /// Returns the gaps (pauses) and sleeps of the thread that its log did not keep. With no
+    /// `sleep_records` planned, the words of sleeps may hold gaps of an earlier build.
     pub fn dropped_gaps(&self, sleep_records: u64) -> [DroppedGaps; 2] {
         let at = |word: usize| DroppedGaps { count: self.words[word], ticks: self.words[word + 1] };
         let (mut gaps, sleeps) = (at(GAPS_DROPPED), at(SLEEPS_DROPPED));

@@ -273,7 +273,7 @@ const fn word_offset(strategy: StrategyIndex, word: usize) -> usize {
 pub struct RepairsWriter(AtomicWords);
 
 impl RepairsWriter {
-    /// Creates the engine's end of the segment with its reports.
+    /// Creates the engine's end of the segment with its reports on dead or quarantined strategies.
     pub fn new(segment: &AtomicWords) -> Self {
         Self(segment.slice(0, REPAIRS_WORDS))
     }
@@ -282,7 +282,7 @@ impl RepairsWriter {
         self.0[word_offset(strategy, word)].store(value, Ordering::Relaxed);
     }
 
-    /// Reports that the repair after a dead incarnation is complete.
+    /// Reports that the repair after a strategy's dead incarnation is complete.
     pub fn set_repaired(&self, strategy: StrategyIndex, epoch: u16, noticed_ticks: u64, now_ticks: u64) {
         self.set(strategy, NOTICED, noticed_ticks);
         self.set(strategy, REPAIRED_TICKS, now_ticks);
@@ -382,7 +382,7 @@ impl Repairs {
         Some(BlockedClaim { slot: word >> (ANNOUNCER_BITS + 1), announcer, since_ticks })
     }
 
-    /// Returns the engine's report about a strategy.
+    /// Returns the engine's report about the repair after a strategy's death or quarantine.
     pub fn strategy_repair(&self, strategy: StrategyIndex) -> Repair {
         assert!(strategy.as_usize() < MAX_STRATEGIES);
         // Acquire: pairs with the Release in `set_repaired` and `quarantine`.

@@ -16,7 +16,7 @@ use shm::sync::Ordering;
 
 /// Number of price levels of each side of a book that the tape keeps.
 pub const TAPED_LEVELS: usize = 64;
-/// Number of instruments whose final books the tape keeps.
+/// Number of instruments whose final order books an exchange's tape keeps.
 pub const TAPED_INSTRUMENTS: usize = 64;
 
 const TRADES: usize = HEADER_WORDS;
@@ -24,11 +24,11 @@ const DROPPED: usize = HEADER_WORDS + 1;
 const CLOSED: usize = HEADER_WORDS + 2;
 const BOOKS: usize = HEADER_WORDS + 3;
 const LEVEL_WORDS: usize = 3;
-/// Words of a trade on the tape.
+/// Number of 64-bit words of a trade on an exchange's tape (its list of trades).
 pub const TRADE_WORDS: usize = 6;
 const TRADES_AT: usize = BOOKS + TAPED_INSTRUMENTS * 2 * TAPED_LEVELS * LEVEL_WORDS;
 
-/// The kind of a tape segment; written by the exchange.
+/// The segment kind of an exchange's tape (its list of trades); written by the exchange.
 pub const KIND: SegmentKind =
     SegmentKind::new(20, "tape", &[("books", BOOKS), ("trades", TRADES_AT), ("trade-words", TRADE_WORDS)])
         .of_slots(TRADES_AT, TRADE_WORDS);
@@ -149,7 +149,7 @@ impl TapeView {
         (words.len() >= TRADES_AT).then_some(Self { words })
     }
 
-    /// Returns the trades on the tape.
+    /// Returns the trades on the exchange's tape.
     pub fn trades(&self) -> impl Iterator<Item = TapedTrade> + '_ {
         let count = self.words.load(TRADES, Ordering::Acquire) as usize;
         let max_trades = (self.words.len() - TRADES_AT) / TRADE_WORDS;
@@ -168,7 +168,7 @@ impl TapeView {
         })
     }
 
-    /// Returns the number of trades that did not fit on the tape.
+    /// Returns the number of trades that did not fit on the exchange's tape.
     pub fn dropped(&self) -> u64 {
         self.words.load(DROPPED, Ordering::Relaxed)
     }

@@ -12,7 +12,7 @@ use crate::wire::{MAX_REPORTS, MAX_STRATEGIES, MAX_VENUES};
 use crate::workload::{ExchangePlacement, Speculation};
 use std::collections::BTreeMap;
 
-/// The name of the submit hand-off: strategies to orchestrator.
+/// The name of the hand-off that carries orders: strategies to orchestrator.
 pub const SUBMIT: &str = "submit";
 /// Environment variable with the run's address ([`control_at`](crate::segments::control_at)).
 pub const RUN_VARIABLE: &str = "BULKHEAD_RUN";

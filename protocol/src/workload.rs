@@ -243,7 +243,7 @@ impl Trading {
         strategy.0 < self.strategies && strategy.0 >= self.strategies.saturating_sub(self.spare_strategies)
     }
 
-    /// Returns the spare strategies.
+    /// Returns the indices of the spare strategies, whose first incarnation never runs.
     pub fn spares(&self) -> impl ExactSizeIterator<Item = StrategyIndex> + Clone + use<> {
         (self.strategies.saturating_sub(self.spare_strategies)..self.strategies).map(StrategyIndex)
     }
@@ -371,7 +371,7 @@ impl Trading {
         self.venue_and_credential(gateway).0
     }
 
-    /// Returns the place of a gateway for people: `venue-1`, with several credentials
+    /// Returns a gateway's venue and credential for people: `venue-1`, with several credentials
     /// `venue-1/credential-0`.
     pub fn gateway_place(&self, gateway: GatewayIndex) -> String {
         let (venue, credential) = self.venue_and_credential(gateway);
@@ -386,7 +386,7 @@ impl Trading {
         self.venue_kind(venue) == Self::BOOK
     }
 
-    /// Returns the venues that are exchanges.
+    /// Returns the indices of the venues that are exchanges with a matching engine.
     pub fn books(&self) -> impl Iterator<Item = VenueIndex> + '_ {
         VenueIndex::first(self.venues).filter(|venue| self.is_book(*venue))
     }
@@ -396,7 +396,7 @@ impl Trading {
         self.instruments.len().max(1)
     }
 
-    /// Returns the venues whose market data strategies can read.
+    /// Returns the indices of the venues whose market data strategies can read.
     pub fn boards(&self) -> impl Iterator<Item = VenueIndex> + '_ {
         self.books().filter(|_| self.market_data)
     }

@@ -20,7 +20,8 @@ named_enum! {
     }
 }
 
-/// A source of ticks for stamps and deadlines. Cloned into each agent's thread; monomorphized.
+/// A source of ticks (time counts) for stamps and deadlines. Cloned into each agent's thread;
+/// monomorphized.
 pub trait Clock: Clone {
     /// Returns the current tick for a stamp. Ordered after every earlier load of this thread: a
     /// message has been seen when it is stamped, so t(n+1) ≥ t(n) holds across cores.
@@ -34,7 +35,7 @@ pub trait Clock: Clone {
     }
 }
 
-/// The CPU's time stamp counter: TSC on x86-64, CNTVCT on aarch64.
+/// The clock that reads the CPU's time stamp counter: TSC on x86-64, CNTVCT on aarch64.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tsc;
 
@@ -169,7 +170,7 @@ impl Clock for ClockSource {
 }
 
 impl VirtualClock {
-    /// Sets the virtual clock's time in ticks.
+    /// Sets the virtual clock's time, in ticks.
     pub fn set(&self, ticks: u64) {
         self.ticks.set(ticks);
     }
@@ -308,7 +309,7 @@ pub struct Timebase {
 }
 
 impl Timebase {
-    /// Converts a duration in nanoseconds to ticks.
+    /// Converts a duration in nanoseconds to ticks of the run's clock.
     #[inline]
     pub fn ticks(&self, ns: u64) -> u64 {
         (ns as f64 / self.ns_per_tick) as u64
@@ -320,7 +321,7 @@ impl Timebase {
         self.start_ticks.saturating_add(self.ticks(ns))
     }
 
-    /// Converts a duration in ticks to nanoseconds.
+    /// Converts a duration in ticks of the run's clock to nanoseconds.
     #[inline]
     pub fn ns(&self, ticks: u64) -> u64 {
         (ticks as f64 * self.ns_per_tick) as u64

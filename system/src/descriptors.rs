@@ -14,7 +14,7 @@ pub fn raise_limit(wanted: u64) -> io::Result<u64> {
     Ok(allowed)
 }
 
-/// Returns how many files this process may have open.
+/// Returns the maximum number of files that this process may have open.
 ///
 /// # Errors
 /// The sandbox refuses the system call.

@@ -110,7 +110,7 @@ impl ChildCrowd {
     /// Maximum lifetime of an idle child process.
     pub const MAX_LIFETIME: Duration = Duration::from_secs(10);
 
-    /// Creates a crowd without child processes.
+    /// Creates a crowd of idle child processes, which is empty at first.
     pub fn new() -> io::Result<Self> {
         let (wait, keep_open) = io::pipe()?;
         Ok(Self { wait, keep_open })

@@ -192,8 +192,8 @@ impl PseudoRandomWork {
         Self(2)
     }
 
-    /// Computes for the next pseudo-random duration. Not inlined: its instructions are the same for
-    /// every caller, so that its time can be subtracted.
+    /// Keeps the CPU computing for the next pseudo-random duration. Not inlined: its instructions
+    /// are the same for every caller, so that its time can be subtracted.
     #[inline(never)]
     pub fn run(&mut self) {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -19,7 +19,7 @@ pub struct Peer<J> {
 }
 
 impl<J: Send + 'static> Peer<J> {
-    /// Starts the peer on a core. `work` does one job.
+    /// Starts the peer thread on the CPU core with index `core`. `work` does one job.
     ///
     /// # Panics
     /// On the peer's thread, if the core is not allowed.
@@ -38,7 +38,7 @@ impl<J: Send + 'static> Peer<J> {
         Self { jobs, done, line: ours }
     }
 
-    /// Calls `ours` while the peer does a job. Returns when both are done.
+    /// Calls `ours` while the peer thread does a job. Returns when both are done.
     ///
     /// # Panics
     /// If the peer has panicked.

@@ -60,7 +60,7 @@ impl TimedWork {
         }
     }
 
-    /// Computes for the wanted duration, for one order.
+    /// Keeps the CPU computing for the configured duration, once for each order.
     #[inline]
     pub fn perform(&mut self, clock: &impl Clock, time: Timebase) {
         if self.wanted_ns == 0 {

@@ -30,7 +30,7 @@ pub struct LineMessage(pub Message);
 /// cannot live in shared memory.
 pub struct CrossbeamArrayQueue;
 
-/// An end of an `ArrayQueue`.
+/// A sending or receiving end of a queue on the heap, an `ArrayQueue` of Crossbeam.
 pub struct QueueEnd(Arc<ArrayQueue<LineMessage>>);
 
 impl shm::ring::Producer for QueueEnd {

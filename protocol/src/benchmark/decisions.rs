@@ -15,7 +15,7 @@ const DECISION_WORDS: usize = 4;
 /// Number of words of all decisions, at the end of a reader's results.
 pub(super) const WORDS: usize = MAX_DECISIONS * DECISION_WORDS;
 
-/// What one reader read for a decision tick.
+/// The version that one reader of a board read for a decision tick, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoardDecision {
     /// Number of the decision tick, from 1.

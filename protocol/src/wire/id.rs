@@ -33,13 +33,14 @@ const _: () = assert!(MAX_STRATEGIES == 1 << 8 && MAX_VENUES <= 1 << 8);
 pub struct OrderId(u64);
 
 impl OrderId {
-    /// Creates an order id. Bits that do not fit their field are dropped.
+    /// Creates an order's id from its strategy's index, the strategy's epoch and a sequence number.
+    /// Bits that do not fit their field are dropped.
     #[inline]
     pub const fn new(strategy: u16, epoch: u16, sequence: u64) -> Self {
         let (strategy, epoch) = (strategy as u64 & 0xFF, epoch as u64 & MAX_EPOCH as u64);
         Self((strategy << STRATEGY_SHIFT) | (epoch << EPOCH_SHIFT) | (sequence & MAX_SEQUENCE))
     }
-    /// Decodes an order id from a word; other bits are ignored.
+    /// Decodes an order id from a 64-bit word; other bits are ignored.
     #[inline]
     pub const fn from_word(word: u64) -> Self {
         Self(word & ID_BITS)
@@ -55,7 +56,7 @@ impl OrderId {
     pub const fn word(self) -> u64 {
         self.0
     }
-    /// Returns the index of the strategy.
+    /// Returns the index of the strategy that sent the order.
     #[inline]
     pub const fn strategy(self) -> StrategyIndex {
         StrategyIndex(((self.0 >> STRATEGY_SHIFT) & 0xFF) as u16)

@@ -134,7 +134,7 @@ impl OrderRequest {
 }
 
 impl Order {
-    /// Creates a buy order of nothing in instrument 0.
+    /// Creates a buy order with quantity 0 in instrument 0, for the venue with this index.
     pub const fn new(id: OrderId, venue: u16) -> Self {
         OrderRequest::to_venue(venue).with_id(id)
     }

@@ -59,10 +59,10 @@ pub struct QueueWork {
 }
 
 impl QueueWork {
-    /// Maximum number of producers, and of consumers.
+    /// Maximum number of producers, and of consumers, of a queue benchmark.
     pub const MAX_ENDS: u16 = 64;
 
-    /// Returns the number of producers.
+    /// Returns the number of producers of the queue benchmark.
     pub const fn producers(&self) -> usize {
         self.events.len()
     }

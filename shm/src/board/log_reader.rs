@@ -35,12 +35,12 @@ impl Reader {
 }
 
 impl LogReader {
-    /// Returns the version of the last entry that was read or missed.
+    /// Returns the version (number) of the log's last entry that was read or missed.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Returns the number of words of the log's entries.
+    /// Returns the number of 64-bit words in each entry of the log.
     pub fn words(&self) -> usize {
         self.reader.shape().words()
     }

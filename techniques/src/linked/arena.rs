@@ -13,14 +13,14 @@ pub const LAST: usize = TAIL + 16;
 pub const FRESH: usize = LAST + 16;
 /// Offset (words) of the number of freed blocks that were reused.
 pub const FREE_HEAD: usize = FRESH + 16;
-/// Offset (words) of the number of blocks freed.
+/// Offset (words) of the number of memory blocks freed.
 pub const FREE_TAIL: usize = FREE_HEAD + 16;
 /// Offset (words) of the number of the next message to take, stored for the consumer's successor.
 pub const HEAD: usize = FREE_TAIL + 16;
-/// Offset (words) of the consumer's current block. The previous one follows, which it has not
-/// freed.
+/// Offset (words) of the index of the consumer's current block. The previous one follows, which it
+/// has not freed.
 pub const CURRENT: usize = HEAD + 1;
-/// Offset (words) of the ring of freed blocks.
+/// Offset (words) of the ring of freed blocks' indices.
 pub const FREE_RING: usize = HEAD + 16;
 
 /// Messages per memory block, as in the standard library's channel.
