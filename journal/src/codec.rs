@@ -11,7 +11,7 @@ use thiserror::Error;
 
 const MAX_DECODED_BYTES: usize = 1 << 32;
 
-/// The error that a state cannot be encoded or decoded.
+/// The error that a state machine's state cannot be encoded or decoded.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CodecError {

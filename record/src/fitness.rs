@@ -10,9 +10,9 @@ use protocol::plan::{Idle, Plan, Role, ThreadPlan};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The verdict on latencies that may be quoted.
+/// The text of the verdict that a run's latencies may be quoted.
 pub const FIT: &str = "fit for latency claims";
-/// The verdict on latencies that may not be quoted.
+/// The text of the verdict that a run's latencies may not be quoted.
 pub const UNFIT: &str = "not fit for latency claims";
 const MAX_REASONS: usize = 12;
 
@@ -31,7 +31,7 @@ impl Fitness {
         Self { is_fit: reasons.is_empty(), reasons }
     }
 
-    /// Creates the verdict on figures of the deterministic simulation.
+    /// Creates the verdict that latencies of the deterministic simulation may not be quoted.
     pub fn simulated() -> Self {
         Self::new(vec!["simulated time: it counts steps, not nanoseconds".into()])
     }

@@ -58,7 +58,7 @@ impl SessionEnd {
         SendQueue::with_capacity(2 * open + MAX_QUEUED_REPORTS)
     }
 
-    /// Creates the exchange's end, with the memory of [`SessionEnd::queue`].
+    /// Creates the exchange's end of a session, with the memory of [`SessionEnd::queue`].
     pub fn new(
         orders: spsc::Consumer,
         reports: spsc::Producer,

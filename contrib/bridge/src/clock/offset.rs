@@ -60,7 +60,7 @@ pub struct Offset {
 }
 
 impl Samples {
-    /// Computes the bounds on the clocks' offset from all frames.
+    /// Computes the bounds on the offset between two hosts' clocks from all frames.
     pub fn solve(&self, assumed: &ClockAssumptions) -> Result<Offset, OffsetError> {
         let (first, base) = self.origin.ok_or(OffsetError::OneWay)?;
         let (upper_bounds, lower_bounds) = (self.upper_bounds.all(), self.lower_bounds.all());
@@ -99,7 +99,7 @@ impl Offset {
         Interval { low: self.base + low.floor() as i128, high: self.base + high.ceil() as i128 }
     }
 
-    /// Returns bounds on the rate at which the other clock gains, in ppm, up to the wander.
+    /// Returns bounds on the rate at which the other host's clock gains, in ppm, up to the wander.
     pub fn drift_ppm(&self) -> Interval<f64> {
         Interval { low: self.drift.low / PPM, high: self.drift.high / PPM }
     }
