@@ -114,8 +114,8 @@ pub enum CycleOutcome {
     Finished,
 }
 
-/// An agent's loop, one cycle at a time: [`run`] repeats it on a thread, a simulation schedules it.
-/// Each cycle reads the clock once (unordered), a busy one twice.
+/// The duty-cycle loop of an agent: [`run`] repeats it on a thread, a simulation schedules it. Each
+/// cycle reads the clock once (unordered), a busy one twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DutyCycle {
     cycles: u64,
@@ -346,7 +346,8 @@ impl AgentRunner {
         idle.reset();
     }
 
-    /// Stores final records and counters, and publishes that the thread is done or why it failed.
+    /// Stores the agent's final records and counters, and publishes that its thread is done or
+    /// failed.
     #[inline(never)]
     pub fn end<C: Clock>(self, agent: &mut dyn Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) {
         let usage = self.used(status);

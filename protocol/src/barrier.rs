@@ -70,7 +70,8 @@ impl ArrivedThread {
         Ok(Self { status, log })
     }
 
-    /// Publishes that the thread is ready and waits for the barrier; `None`: stopped before it.
+    /// Publishes that the thread is ready and waits for the start barrier; `None`: stopped before
+    /// it.
     pub fn wait<C: Clock>(
         self,
         clock: C,

@@ -141,13 +141,13 @@ impl<I: TypedIndex, T> IndexedVec<I, T> {
         index.as_usize() < self.items.len()
     }
 
-    /// Returns the value at an index; `None` for an index without one.
+    /// Returns the vector's value at an index; `None` for an index without one.
     #[inline(always)]
     pub fn get(&self, index: I) -> Option<&T> {
         self.items.get(index.as_usize())
     }
 
-    /// Returns the value at an index for changes; `None` for an index without one.
+    /// Returns the vector's value at an index for changes; `None` for an index without one.
     #[inline(always)]
     pub fn get_mut(&mut self, index: I) -> Option<&mut T> {
         self.items.get_mut(index.as_usize())
@@ -173,7 +173,7 @@ impl<I: TypedIndex, T> IndexedVec<I, T> {
         self.items.iter()
     }
 
-    /// Iterates over the values for changes, in the order of their indices.
+    /// Iterates over the vector's values for changes, in the order of their indices.
     pub fn iter_mut(&mut self) -> core::slice::IterMut<'_, T> {
         self.items.iter_mut()
     }

@@ -6,7 +6,7 @@ use thiserror::Error;
 /// Maximum number of instruments of a run.
 pub const MAX_INSTRUMENTS: usize = 4_096;
 
-/// Maximum price and quantity: products fit 128 bits, and open quantities fit 64.
+/// Maximum price and quantity of an order: products fit 128 bits, and open quantities fit 64.
 pub const MAX_VALUE: u64 = 1 << 62;
 
 system::named_enum! {

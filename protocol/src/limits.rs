@@ -36,7 +36,8 @@ system::named_enum! {
     }
 }
 
-/// What has a limit of its own, such as each strategy; [`Scope::All`] sets it for every member.
+/// What has a risk limit of its own, such as each strategy; [`Scope::All`] sets it for every
+/// member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitDomain {
     /// Each strategy has a limit of its own.
@@ -51,7 +52,7 @@ pub enum LimitDomain {
 }
 
 impl LimitDomain {
-    /// Returns `true` if a limit of this domain can be set for a scope.
+    /// Returns `true` if a risk limit of this domain can be set for a scope.
     pub const fn accepts_scope(self, scope: Scope) -> bool {
         match scope {
             Scope::All => true,

@@ -61,7 +61,7 @@ pub struct LinkPlan {
 }
 
 impl LinkPlan {
-    /// Describes a link from several writers to one reader, which the technique under test carries.
+    /// Describes a link from several roles to one role, which the technique under test carries.
     pub fn many_to_one(
         name: &str,
         writers: impl IntoIterator<Item = Role>,

@@ -74,7 +74,7 @@ impl LogTotals {
         Record::from_words(*key, 0).map(|record| record.id)
     }
 
-    /// Returns the last top-of-book version of each instrument; 0 for none.
+    /// Returns the last top-of-book version of each instrument in the stamp log; 0 for none.
     pub fn versions(&self) -> &[u64] {
         &self.versions
     }

@@ -148,7 +148,8 @@ impl Market {
         Ok(())
     }
 
-    /// Returns the next top-of-book update; `None` once this duty cycle has polled its share.
+    /// Returns the strategy's next top-of-book update; `None` once this duty cycle has polled its
+    /// share.
     #[inline]
     pub fn next_tick(&mut self) -> Option<MarketTick> {
         while self.left > 0 {
@@ -199,12 +200,13 @@ impl Market {
         self.received
     }
 
-    /// Returns the number of top-of-book versions that were overwritten before they were read.
+    /// Returns the number of top-of-book versions that were overwritten before the strategy read
+    /// them.
     pub const fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// Returns the number of invalid tops of book, which were ignored.
+    /// Returns the number of invalid tops of book that the strategy received and ignored.
     pub const fn invalid(&self) -> u64 {
         self.invalid
     }

@@ -306,7 +306,7 @@ impl Plan {
         if levels.all(|other| other == first) { first } else { Isolation::Thread }
     }
 
-    /// Returns `true` if a process runs in a container; all others are trusted parts of bulkhead.
+    /// Returns `true` if a process of the plan runs in a container; all others are trusted.
     pub fn is_contained(&self, process: &ProcessPlan) -> bool {
         self.isolation_of(process) == Isolation::Container
             && self.roles_of(process).all(|role| role.is_isolated() && !self.is_kernel_consumer(role))
@@ -358,7 +358,8 @@ impl Plan {
         }
     }
 
-    /// Returns `true` if strategies trade in the run; a benchmark has measured loops instead.
+    /// Returns `true` if strategies trade in the planned run; a benchmark has measured loops
+    /// instead.
     pub const fn is_trading(&self) -> bool {
         matches!(self.workload, Workload::Trading(_))
     }
@@ -410,7 +411,7 @@ impl Plan {
         self.roles_of(process).map(strategy).collect::<Option<_>>().unwrap_or_default()
     }
 
-    /// Returns the limits and the user of a process: those of its strategy. All strategies
+    /// Returns the resource limits and the user of a process: those of its strategy. All strategies
     /// of a group have the same.
     pub fn resources_of(&self, process: &ProcessPlan) -> &StrategyResources {
         static NONE: StrategyResources = StrategyResources::NONE;

@@ -52,19 +52,18 @@ pub struct Sender<P = spsc::Producer> {
 }
 
 impl<P: Producer> Sender<P> {
-    /// Creates a sender with this queue, or one of a number of messages, which grows beyond its
-    /// capacity.
+    /// Creates a sender for this ring with a queue, or one of a number of messages, which can grow.
     pub fn new(ring: P, bell: Option<Doorbell>, queue: impl Into<SendQueue>) -> Self {
         Self { ring, bell, queue: queue.into().messages, max_queued: usize::MAX }
     }
 
-    /// Creates a sender whose queue never holds more messages than its capacity.
+    /// Creates a sender for this ring whose queue never holds more messages than its capacity.
     pub fn bounded(ring: P, bell: Option<Doorbell>, queue: impl Into<SendQueue>) -> Self {
         let queue = queue.into();
         Self { max_queued: queue.capacity, ..Self::new(ring, bell, queue) }
     }
 
-    /// Sends a message, or queues it after those that are queued already.
+    /// Sends a message through the ring, or queues it after those that are queued already.
     #[inline(always)]
     pub fn push(&mut self, message: &Message) -> SendOutcome {
         if self.queue.is_empty() && self.ring.try_push(message).is_ok() {
@@ -83,12 +82,13 @@ impl<P: Producer> Sender<P> {
         SendOutcome::Queued
     }
 
-    /// Queues messages that a crashed predecessor did not send, after those already queued.
+    /// Adds messages that a crashed predecessor did not send to the end of the sender's queue.
     pub fn enqueue_all(&mut self, messages: impl IntoIterator<Item = Message>) {
         self.queue.extend(messages);
     }
 
-    /// Moves up to `max` queued messages into the ring while they fit. Returns their number.
+    /// Moves up to `max` messages from the sender's queue into the ring while they fit. Returns
+    /// their number.
     #[cold]
     pub fn flush(&mut self, max: usize) -> usize {
         let mut moved = 0;
@@ -133,7 +133,7 @@ impl<P: Producer> Sender<P> {
         self.queue.len()
     }
 
-    /// Wakes the receiver, since a crashed predecessor may have sent a message without waking it.
+    /// Wakes the ring's receiver, since a crashed predecessor may have sent without waking it.
     #[inline(always)]
     pub fn ring_bell(&self) {
         if let Some(bell) = &self.bell {
@@ -146,7 +146,8 @@ impl<P: Producer> Sender<P> {
         &self.ring
     }
 
-    /// Returns the sending end for changes; a message pushed into it overtakes the queued ones.
+    /// Returns the ring's sending end for changes; a message pushed into it overtakes the queued
+    /// ones.
     pub const fn ring_mut(&mut self) -> &mut P {
         &mut self.ring
     }

@@ -66,7 +66,8 @@ pub struct SharedHistogram {
 }
 
 impl SharedHistogram {
-    /// Opens the histogram in [`Resolution::words`] words of shared memory. Existing counts stay.
+    /// Opens the writing end of a histogram in [`Resolution::words`] words of shared memory.
+    /// Existing counts stay.
     pub const fn new(words: AtomicWords, resolution: Resolution) -> Self {
         Self { words, resolution }
     }

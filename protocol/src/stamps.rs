@@ -54,8 +54,9 @@ pub struct StampLog {
 }
 
 impl StampLog {
-    /// Opens the log in a thread's segment, and appends after earlier incarnations' records. The
-    /// number of gaps among them is in the status block, or counted by a scan if that was reset.
+    /// Opens the stamp log in a thread's segment, and appends after earlier incarnations' records.
+    /// The number of gaps among them is in the status block, or counted by a scan if that was
+    /// reset.
     pub fn new(segment: &AtomicWords) -> Self {
         let offset = crate::status::LOG_OFFSET;
         let view = segment.clone().into();
@@ -85,13 +86,15 @@ impl StampLog {
         !self.ends_only
     }
 
-    /// Appends a record; if the log is full it is counted as dropped, which makes the run invalid.
+    /// Appends a record to the stamp log; if that is full, counts the record as dropped (run
+    /// invalid).
     #[inline(always)]
     pub fn append(&mut self, point: Point, id: OrderId, value: u64) {
         self.append_with(point, id, 0, value);
     }
 
-    /// Appends a record as [`StampLog::append`] does, with a detail such as the venue.
+    /// Appends a record to the stamp log as [`StampLog::append`] does, with a detail such as the
+    /// venue.
     #[inline(always)]
     pub fn append_with(&mut self, point: Point, id: OrderId, detail: u8, value: u64) {
         self.append_words([key_with(point, id, detail), value]);
@@ -136,7 +139,7 @@ impl StampLog {
         self.append(Point::Checksum, end.id(), sum.value());
     }
 
-    /// Logs a time in which the thread did not run; `events` is called only if the gap is kept.
+    /// Logs a gap (a time in which the thread did not run); `events` is called only if it is kept.
     #[cold]
     pub fn offer_gap(
         &mut self,
@@ -150,7 +153,7 @@ impl StampLog {
         }
     }
 
-    /// Logs a time in which the thread did not run, if the log still has capacity for it.
+    /// Logs a gap (a time in which the thread did not run), if the log still has capacity for it.
     #[cold]
     pub fn append_gap(&mut self, gap: Gap) {
         if self.gaps.try_reserve() {
@@ -158,7 +161,7 @@ impl StampLog {
         }
     }
 
-    /// Logs a sleep that was followed by work, or counts it as dropped.
+    /// Logs a thread's sleep of `ticks` that was followed by work, or counts it as dropped.
     #[cold]
     pub fn offer_sleep(&mut self, ended: u64, ticks: u64, thresholds: &[u64; LEVELS]) {
         if self.sleeps.try_admit(ticks, thresholds) && self.sleeps.try_reserve() {
@@ -172,7 +175,7 @@ impl StampLog {
     }
 }
 
-/// Returns the number of records: those before the first key of zero, found by bisection.
+/// Returns the number of a stamp log's records: those before the first zero key, by bisection.
 pub fn count_records(segment: &ReadOnlyWords) -> usize {
     let offset = crate::status::LOG_OFFSET;
     let (mut low, mut high) = (0, (segment.len().saturating_sub(offset)) / RECORD_WORDS);

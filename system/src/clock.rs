@@ -213,7 +213,7 @@ impl Clock for CrashClock {
     }
 }
 
-/// One point in time on the run's clock and on CLOCK_MONOTONIC, for calibration.
+/// One point in time on both the run's clock and CLOCK_MONOTONIC, for calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockPair {
     /// Time on the run's clock, in ticks.
@@ -235,7 +235,7 @@ impl ClockPair {
         pairs.min_by_key(|(width, _)| *width).map(|(_, pair)| pair).expect("fifty pairs")
     }
 
-    /// Returns the nanoseconds per tick between an earlier pair and this one.
+    /// Returns the clock's nanoseconds per tick between an earlier pair of readings and this one.
     pub fn ns_per_tick_since(&self, earlier: &Self) -> f64 {
         let ticks = self.ticks.saturating_sub(earlier.ticks).max(1);
         self.monotonic_ns.saturating_sub(earlier.monotonic_ns) as f64 / ticks as f64
@@ -315,7 +315,7 @@ impl Timebase {
         (ns as f64 / self.ns_per_tick) as u64
     }
 
-    /// Returns the tick at which `ns` nanoseconds have passed since the start.
+    /// Returns the tick at which `ns` nanoseconds have passed since the start of the run.
     #[inline]
     pub fn at(&self, ns: u64) -> u64 {
         self.start_ticks.saturating_add(self.ticks(ns))

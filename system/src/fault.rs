@@ -91,7 +91,7 @@ pub fn move_waiters(address: usize, own: &AtomicU64) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Exits with a code immediately: nothing is dropped, flushed or printed.
+/// Exits the calling process with a code immediately: nothing is dropped, flushed or printed.
 pub fn exit(code: i32) -> ! {
     // SAFETY: takes an integer and does not return; no memory is touched.
     unsafe { libc::_exit(code) }

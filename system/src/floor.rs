@@ -63,7 +63,7 @@ const MAX_TIME: Duration = Duration::from_millis(60);
 /// The value that ends the answering side: odd, and never reached by counting.
 const END: u64 = u64::MAX;
 
-/// Returns the median of the times of batches, which must not be empty.
+/// Returns the median of the times of measured batches, which must not be empty.
 pub fn median(mut batches: Vec<f64>) -> f64 {
     batches.sort_by(f64::total_cmp);
     batches[(batches.len() - 1) / 2]
@@ -182,12 +182,12 @@ fn median_of_pages(by_page: &[Vec<f64>]) -> f64 {
 pub struct PseudoRandomWork(u32);
 
 impl PseudoRandomWork {
-    /// Creates the pseudo-random work of the thread that starts each round trip.
+    /// Creates the pseudo-random work of the thread that starts each core-to-core round trip.
     pub const fn for_asker() -> Self {
         Self(1)
     }
 
-    /// Creates the pseudo-random work of the thread that answers, with another seed.
+    /// Creates the pseudo-random work of the thread on the other core, with another seed.
     pub const fn for_answerer() -> Self {
         Self(2)
     }
@@ -283,8 +283,8 @@ fn bounce(line: &AtomicU64, rounds: u32, mut work: impl FnMut(), is_over: &dyn F
     (Monotonic.now() - start) as f64 / ((turn - first) / 2).max(1) as f64
 }
 
-/// Answers round trips on the other core until [`stop_answering`]. The word must be zero at the
-/// start, and is zero at the end.
+/// Answers core-to-core round trips through `line`, on the other core, until [`stop_answering`].
+/// The word must be zero at the start, and is zero at the end.
 pub fn answer(line: &AtomicU64) {
     answer_after(line, || {});
 }

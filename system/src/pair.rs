@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Number of batches that a measurement is cut into: a preemption spoils one and not the median.
 pub const BATCHES: u64 = 50;
 
-/// A thread pinned to a core of its own, which does one job after another.
+/// A thread pinned to a core of its own, which does one job after another for its starter.
 pub struct Peer<J> {
     /// `None` is the job to answer a measurement of the core-to-core round trip.
     jobs: mpsc::Sender<Option<J>>,

@@ -233,8 +233,8 @@ fn set_parent_death_signal(parent: u32, signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Lets timed waits of this thread end within 1 ns of their time (timer slack). By default the
-/// kernel may delay them by 50 µs.
+/// Lets timed waits of the calling thread end within 1 ns of their time (timer slack). By default
+/// the kernel may delay them by 50 µs.
 pub fn set_precise_timers() {
     set_timer_slack(1);
 }
@@ -281,7 +281,7 @@ pub fn stop(pidfd: BorrowedFd<'_>) -> io::Result<()> {
     send(pidfd, Signal::SIGSTOP)
 }
 
-/// Interrupts a sleep of a process that handles SIGURG; every other one ignores it.
+/// Interrupts a sleep of the pidfd's process if that handles SIGURG; every other one ignores it.
 ///
 /// # Errors
 /// The process has ended, or belongs to another user.

@@ -10,10 +10,10 @@
 use super::{MAX_STRATEGIES, MAX_VENUES, WireError};
 use crate::index::StrategyIndex;
 
-/// The largest sequence number of a strategy's orders in one epoch (32 bits).
+/// The largest sequence number of the orders of one incarnation of a strategy (32 bits).
 pub const MAX_SEQUENCE: u64 = (1 << 32) - 1;
 
-/// The last epoch of a strategy, after which it is not restarted.
+/// The largest incarnation number of a strategy, after which it is not restarted.
 pub const MAX_EPOCH: u16 = (1 << EPOCH_BITS) - 1;
 
 const EPOCH_BITS: u32 = 10;
@@ -61,7 +61,7 @@ impl OrderId {
     pub const fn strategy(self) -> StrategyIndex {
         StrategyIndex(((self.0 >> STRATEGY_SHIFT) & 0xFF) as u16)
     }
-    /// Returns the strategy's incarnation: 0, plus one after each restart.
+    /// Returns the incarnation number of the order's strategy: 0, plus one after each restart.
     #[inline]
     pub const fn epoch(self) -> u16 {
         (self.0 >> EPOCH_SHIFT) as u16 & MAX_EPOCH

@@ -47,7 +47,7 @@ impl MemorySettings {
         Self { seed: 0, ..*self } == Self::NONE
     }
 
-    /// Returns the number of cache lines of the heap that a strategy walks; 0: none.
+    /// Returns the number of cache lines of the heap that a strategy walks in turn; 0: none.
     pub const fn lines(&self) -> u64 {
         self.working_set_bytes.div_ceil(Self::LINE_BYTES)
     }

@@ -67,7 +67,7 @@ impl QueueWork {
         self.events.len()
     }
 
-    /// Returns the number of all producers' events, which each consumer takes.
+    /// Returns the number of all producers' events in a queue benchmark, which each consumer takes.
     pub fn total_events(&self) -> u64 {
         self.events.iter().fold(0, |sum, events| sum.saturating_add(*events))
     }

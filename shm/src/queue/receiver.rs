@@ -173,7 +173,8 @@ impl<T: Message> Receiver<T> {
         self.receiver.producers()
     }
 
-    /// Stops polling a dead producer of the queue. Returns `false` while it has messages to pop.
+    /// Stops polling the queue's dead producer with this index. Returns `false` while it has
+    /// messages to pop.
     ///
     /// # Errors
     /// [`QueueError::Producer`]; [`QueueError::ProducerAlive`]; what the system refused.

@@ -85,8 +85,8 @@ impl Arena {
         (self.start, ARENA_BYTES)
     }
 
-    /// Calls a function during which the calling thread allocates in this arena. Only one thread
-    /// at a time may use an arena so.
+    /// Calls a function during which the calling thread allocates in this arena (a strategy's
+    /// heap). Only one thread at a time may use an arena so.
     pub fn within<T>(self, call: impl FnOnce() -> T) -> T {
         let _restored = Restored(CURRENT.replace(self.head()));
         call()

@@ -27,7 +27,8 @@ impl Key {
         self.0
     }
 
-    /// Gives the key to the pages of words that are mapped for reading and writing.
+    /// Gives the memory protection key to the pages of words that are mapped for reading and
+    /// writing.
     ///
     /// # Errors
     /// The words do not start at a page.
@@ -54,7 +55,7 @@ impl Rights {
     /// The access rights that allow every access to memory of every protection key.
     pub const OPEN: Self = Self(0);
 
-    /// Creates the rights to write memory of these keys only, and to read all memory.
+    /// Creates the rights to write memory of these protection keys only, and to read all memory.
     pub fn writing(keys: impl IntoIterator<Item = Key>) -> Self {
         /// Refuses writes for each key.
         const READ: u32 = 0xaaaa_aaaa;
@@ -87,7 +88,8 @@ impl Rights {
         unreachable!("a key was had, which only x86-64 has")
     }
 
-    /// Gives these rights to the calling thread, by writing its PKRU register (WRPKRU).
+    /// Gives these access rights to memory to the calling thread, by writing its PKRU register
+    /// (WRPKRU).
     ///
     /// # Panics
     /// On an architecture that has none.
