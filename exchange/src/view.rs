@@ -69,8 +69,8 @@ impl Exchange {
             .map(order)
     }
 
-    /// Iterates over the waiting stop orders of a side of a book, in the order in which they would
-    /// be triggered.
+    /// Iterates over the waiting stop orders of a side of an order book, in the order of
+    /// triggering.
     pub fn stops(&self, instrument: u16, side: Side) -> impl Iterator<Item = Order> {
         self.queues(instrument, BookPart::stops_for_side(side))
             .flat_map(|queue| self.store.orders(queue))

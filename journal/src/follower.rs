@@ -146,7 +146,7 @@ impl<S: State> JournalFollower<S> {
         Ok(snapshot::write_snapshot(&OsDisk, &self.folder, &self.reader, &state, KEPT_SNAPSHOTS)?)
     }
 
-    /// Returns the state and the reader of its log, from which a new writer continues
+    /// Returns the state machine and the reader of its log, from which a new writer continues
     /// ([`crate::Writer::recover`]).
     pub fn into_parts(self) -> (S, Reader) {
         (self.state, self.reader)

@@ -204,7 +204,7 @@ impl OutputLedger {
         records.map(timed).collect()
     }
 
-    /// Checks that the ledger's outputs agree with what was found in rings and log, and with the
+    /// Checks that the engine's outputs agree with what was found in rings and log, and with the
     /// sessions.
     pub fn check(
         &self,

@@ -11,7 +11,8 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The process ids at the two ends of a link, according to the process that started them.
+/// The process ids at the two ends of a link (two roles), according to the process that started
+/// them.
 pub trait Peers: Send {
     /// Returns the process id of a producer; `None` if it has no process now.
     fn producer(&self, index: usize) -> Option<u32>;
@@ -33,7 +34,7 @@ impl Peers for SameProcess {
     }
 }
 
-/// Names, headers and access rights of a run's segments, for a process that attaches them.
+/// The source of a run's segments for a process that attaches them: names, headers, access rights.
 pub trait Source {
     /// Returns the full name, in `/dev/shm`, of one of the run's segments.
     fn name(&self, what: &str) -> String;

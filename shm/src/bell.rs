@@ -35,12 +35,13 @@ use core::time::Duration;
 
 /// Index (words) of the doorbell's flag in a thread's segment: set while the thread is asleep.
 pub const BELL: usize = HEADER_WORDS;
-/// Index of the segment's word through which the launcher and operators ring the doorbell. Two
-/// cache lines after the flag, which senders read at each message.
+/// Index (words) in a thread's segment through which the launcher and operators ring the doorbell.
+/// Two cache lines after the flag, which senders read at each message.
 pub const OUTSIDE: usize = BELL + 16;
 /// Index of the first of a thread's words through which it rings other threads' doorbells.
 pub const RUNG: usize = OUTSIDE + 16;
-/// Words in the doorbell segment of a thread that rings no other thread, with one to spare.
+/// Number of words in the doorbell segment of a thread that rings no other thread, plus a spare
+/// one.
 pub const BELL_WORDS: usize = bell_words(1);
 /// The segment kind of a thread's doorbell, which wakes the thread from its sleep.
 pub const KIND: SegmentKind =
@@ -120,7 +121,7 @@ impl Doorbell {
     }
 }
 
-/// The receiving end of a doorbell: a thread that sleeps until one of its senders rings.
+/// The receiving end of a thread's doorbell: the thread sleeps until one of its senders rings.
 pub struct Listener {
     flag: AtomicWords,
     senders: Vec<ReadOnlyWords>,

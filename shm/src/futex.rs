@@ -6,7 +6,7 @@
 use crate::sync::AtomicU64;
 use core::time::Duration;
 
-/// Maximum number of words that one call can wait for: the kernel's bound (`FUTEX_WAITV_MAX`).
+/// Maximum number of words that a thread can wait for in one call: the kernel's `FUTEX_WAITV_MAX`.
 pub const MAX_WORDS: usize = 128;
 
 /// The reason why a thread's wait on several words of shared memory returned.

@@ -60,8 +60,8 @@ impl<P: Producer> Session<P> {
         }
     }
 
-    /// Sets the incarnation of the strategy, from 0: sequences begin at 0 again, reports to earlier
-    /// incarnations are ignored.
+    /// Sets the incarnation number of the session's strategy, from 0: sequences begin at 0 again,
+    /// reports to earlier incarnations are ignored.
     #[must_use]
     pub fn with_epoch(self, epoch: u16) -> Self {
         Self { epoch, ..self }
@@ -91,8 +91,8 @@ impl<P: Producer> Session<P> {
         self.next_sequence - self.returned - self.rejected
     }
 
-    /// Returns `true` if another order may be sent now: neither the maximum number of orders nor
-    /// that of open orders is reached.
+    /// Returns `true` if the strategy may send another order now: neither its maximum number of
+    /// orders nor that of open orders is reached.
     pub fn can_send(&self) -> bool {
         !self.is_spent() && self.open() < self.max_open
     }

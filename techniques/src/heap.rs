@@ -96,7 +96,8 @@ pub struct HeapMux<Q> {
 }
 
 impl<Q> HeapMux<Q> {
-    /// Creates a receiver over queues; a producer's index is that of its queue.
+    /// Creates a receiver over one queue for each producer; a producer's index is that of its
+    /// queue.
     pub const fn new(queues: Vec<Q>) -> Self {
         Self { queues, next: 0 }
     }

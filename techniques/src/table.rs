@@ -188,12 +188,13 @@ impl Technique {
         self.0.record.name
     }
 
-    /// Returns the steps of a push at which faults can interrupt it, in order.
+    /// Returns the steps of the technique's push at which faults can interrupt it, in order.
     pub const fn steps(self) -> &'static [Step] {
         self.0.record.steps
     }
 
-    /// Returns `true` if messages pass through the kernel: sending one is a system call.
+    /// Returns `true` if the technique's messages pass through the kernel: sending one is a system
+    /// call.
     pub const fn is_kernel(self) -> bool {
         matches!(self.0.record.home, Home::Kernel)
     }
@@ -225,7 +226,7 @@ impl Technique {
         (self.0.capacity)(spec)
     }
 
-    /// Returns the segments that a link needs which the technique carries.
+    /// Returns the shared-memory segments that a link needs which the technique carries.
     pub fn segments(self, spec: &LinkSpec) -> Vec<SegmentSpec> {
         (self.0.segments)(spec)
     }

@@ -52,8 +52,8 @@ pub struct SessionEnd {
 const MAX_QUEUED_REPORTS: usize = 1024;
 
 impl SessionEnd {
-    /// Creates the queue for reports that a full ring refuses; `open` is the maximum of open
-    /// orders, and of an instruction's reports.
+    /// Creates the exchange's queue for reports that a full ring refuses; `open` is the maximum of
+    /// open orders, and of an instruction's reports.
     pub fn queue(open: usize) -> SendQueue {
         SendQueue::with_capacity(2 * open + MAX_QUEUED_REPORTS)
     }

@@ -375,9 +375,9 @@ impl<T: Copy> TimerWheel<T> {
         sweep.cursor >= self.high_water as usize
     }
 
-    /// Returns a lower bound of the next release time in ticks; `u64::MAX` if the timing wheel is
-    /// empty. It may be up to a slot (some 10 µs) early; [`TimerWheel::pop_due`] then returns
-    /// `None` and makes it exact.
+    /// Returns a lower bound of the next order's release time in ticks; `u64::MAX` if there is
+    /// none. It may be up to a slot (some 10 µs) early; [`TimerWheel::pop_due`] then returns `None`
+    /// and makes it exact.
     #[inline]
     pub fn next_release(&self) -> u64 {
         self.next

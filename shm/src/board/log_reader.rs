@@ -45,8 +45,8 @@ impl LogReader {
         self.reader.shape().words()
     }
 
-    /// Copies the next entry into `into`, or returns that there is none or how many were missed.
-    /// Wait-free: as many loads as the value has words, plus four.
+    /// Copies the log's next entry into `into`, or returns that there is none or how many were
+    /// missed. Wait-free: as many loads as the value has words, plus four.
     ///
     /// # Errors
     /// [`ReadError::Backwards`]: the position stays, and the error repeats until the writer has
@@ -59,7 +59,7 @@ impl LogReader {
         self.next_with(into, &mut |_| ())
     }
 
-    /// Copies the next entry as [`LogReader::next`] does, and calls `at` as
+    /// Copies the log's next entry as [`LogReader::next`] does, and calls `at` as
     /// [`Reader::try_read_with`] does.
     ///
     /// # Errors

@@ -40,7 +40,7 @@ impl BoardShape {
     /// Maximum number of slots of a board's cell, which hold its newest values.
     pub const MAX_SLOTS: usize = 1 << 20;
 
-    /// Creates the shape of a board of `cells` cells, of which readers want the newest value. The
+    /// Creates the dimensions of a board of `cells` cells for values of `words` 64-bit words. The
     /// number of slots is [`BoardShape::slots_for`].
     ///
     /// # Errors
@@ -58,8 +58,8 @@ impl BoardShape {
         Self::with_slots(1, words, slots)
     }
 
-    /// Creates the shape of a board with `cells` cells of `words` words and `slots` slots each. The
-    /// number of slots is a power of two from 2.
+    /// Creates the dimensions of a board: `cells` cells, values of `words` words, `slots` slots a
+    /// cell. The number of slots is a power of two from 2.
     ///
     /// # Errors
     /// [`BoardError::Shape`]: a number that boards do not have.

@@ -213,7 +213,8 @@ impl<T: BoardValue> ValueWriter<T, super::NamedWriter> {
         self.writer.write(cell, ticks, as_words(value))
     }
 
-    /// Wakes the readers that sleep until the cell has a newer value, as [`Writer::wake`] does.
+    /// Wakes the readers that sleep until the board's cell has a newer value, as [`Writer::wake`]
+    /// does.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -249,7 +250,8 @@ impl<T: BoardValue> ValueReader<T> {
         &self.reader
     }
 
-    /// Reads the cell's newest value, as [`Reader::read`] does; `None` before the first write.
+    /// Reads the newest value of a board's cell, as [`Reader::read`] does; `None` before the first
+    /// write.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`].

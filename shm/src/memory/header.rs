@@ -24,8 +24,8 @@
 use crate::sync::{AtomicU64, Ordering};
 use thiserror::Error;
 
-/// Words in a segment's header: 128 bytes, two cache lines (the adjacent-line prefetcher fetches
-/// pairs).
+/// Number of 64-bit words in a segment's header: 128 bytes, two cache lines (the adjacent-line
+/// prefetcher fetches pairs).
 pub const HEADER_WORDS: usize = 16;
 
 /// Index of the header word with the segment's number among those of its kind: [`Header::index`].
@@ -91,7 +91,8 @@ impl SegmentKind {
         Self { prefault: false, ..self }
     }
 
-    /// Sets the size of the slots in segments of this kind, which begin after `offset` words.
+    /// Sets the size (words) of the slots in segments of this kind, which begin after `offset`
+    /// words.
     #[must_use]
     pub const fn of_slots(self, offset: usize, slot_words: usize) -> Self {
         Self { offset, slot_words: Some(slot_words), ..self }

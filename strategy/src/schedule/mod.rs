@@ -152,8 +152,8 @@ impl Schedule {
         self.words.iter().map(|entries| entries.len() as u64).sum()
     }
 
-    /// Returns the scheduled orders per second; `None` without due times (stress, or all due at
-    /// time 0).
+    /// Returns the number of scheduled orders per second; `None` without due times (closed loop, or
+    /// all due at time 0).
     pub fn offered_per_s(&self) -> Option<f64> {
         let paced = self.pacing == Pacing::Scheduled && self.window_ns > 0;
         paced.then(|| self.total() as f64 * 1e9 / self.window_ns as f64)

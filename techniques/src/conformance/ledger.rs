@@ -72,7 +72,7 @@ impl MessageLedger {
         Ok(())
     }
 
-    /// Checks that the first `sent[i]` messages of each producer i have arrived, and no others.
+    /// Checks that the first `sent[i]` messages of each producer `i` were received, and no others.
     pub fn settle(&self, sent: &[u64]) -> Result<(), Violation> {
         for (producer, (sent, next)) in sent.iter().zip(&self.next).enumerate() {
             if next > sent {

@@ -93,7 +93,8 @@ impl Samples {
 }
 
 impl Offset {
-    /// Returns bounds (ns) on how far the other clock is ahead at a time, also outside the frames.
+    /// Returns bounds (ns) on how far the other host's clock is ahead at a time, also outside the
+    /// frames.
     pub fn at(&self, local_ns: u64) -> Interval<i128> {
         let Interval { low, high } = self.bounds((i128::from(local_ns) - i128::from(self.first)) as f64);
         Interval { low: self.base + low.floor() as i128, high: self.base + high.ceil() as i128 }
@@ -117,7 +118,8 @@ impl Offset {
         Interval { low: low - RESOLUTION_NS, high: high + RESOLUTION_NS }
     }
 
-    /// Returns the stages of a round trip, which add up to the whole; `None`: impossible readings.
+    /// Returns the stages of a message's round trip between hosts, which add up to the whole;
+    /// `None`: impossible readings.
     pub fn stages(&self, readings: &RoundTrip) -> Option<RoundTripStages> {
         let RoundTrip { sent, arrived, answered, returned } = *readings;
         let (whole, there) = (returned.checked_sub(sent)?, answered.checked_sub(arrived)?);

@@ -218,8 +218,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Creates the strategy side's end, with attempts numbered from `first`, above any
-    /// predecessor's.
+    /// Creates the link's end at the strategy's host, with attempts numbered from `first`, above
+    /// any predecessor's.
     pub fn strategy_side(run: u32, first: u64, timing: Timing) -> Self {
         Self::new(Side::Strategy, run, 0, first, timing)
     }
