@@ -10,7 +10,7 @@ use std::hint::black_box;
 const BATCH: usize = 16;
 
 impl Exchange {
-    /// Applies commands in order, with the events and the final state of single
+    /// Applies commands to the order books in order, with the events and the final state of single
     /// [`apply`](Self::apply) calls.
     ///
     /// This is faster if the books exceed the CPU's caches. An order that was not used for a while

@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Maximum length of a line in bytes.
 const MAX_LINE_BYTES: u64 = 1024;
 
-/// The error that an opening book cannot be read.
+/// The error that a file with an opening order book cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BookFileError {

@@ -99,9 +99,9 @@ struct CheckCounts {
 }
 
 impl Exchange {
-    /// Checks all invariants of the exchange's state. Books not crossed in continuous trading,
-    /// totals of the levels, time priority at each level, index, best prices, stop orders, expiry,
-    /// and nothing leaked. Takes time proportional to the capacity.
+    /// Checks all invariants of the exchange's order books. Books not crossed in continuous
+    /// trading, totals of the levels, time priority at each level, index, best prices, stop orders,
+    /// expiry, and nothing leaked. Takes time proportional to the capacity.
     ///
     /// # Errors
     /// The first violated invariant.

@@ -36,12 +36,12 @@ pub enum OrderType {
 }
 
 impl OrderType {
-    /// Returns `true` for order types with a limit price.
+    /// Returns `true` for types of orders that have a limit price.
     pub fn has_limit_price(self) -> bool {
         matches!(self, OrderType::Limit | OrderType::StopLimit)
     }
 
-    /// Returns `true` for order types that wait for a stop price.
+    /// Returns `true` for types of orders that wait until a stop price is traded.
     pub fn is_stop(self) -> bool {
         matches!(self, OrderType::Stop | OrderType::StopLimit)
     }

@@ -3,7 +3,7 @@
 use crate::command::Side;
 use thiserror::Error;
 
-/// The reason why a command was rejected. A rejected command changes nothing.
+/// The reason why the matching engine rejected a command. A rejected command changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum RejectReason {
@@ -43,7 +43,7 @@ pub enum RejectReason {
     Expired,
 }
 
-/// The reason why an order, or its remainder, was cancelled.
+/// The reason why the matching engine cancelled an order, or its remainder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CancelReason {
@@ -168,7 +168,7 @@ pub enum Event {
     },
 }
 
-/// A receiver of events: a buffer, a report builder, or a ring.
+/// A receiver of the matching engine's events: a buffer, a report builder, or a ring.
 pub trait Events {
     /// Handles an event of the matching engine. Called while a command is applied, so it must not
     /// block.

@@ -75,7 +75,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// Creates a capacity for `orders` open orders at any prices.
+    /// Creates an exchange's capacity for `orders` open orders at any prices.
     pub fn for_orders(orders: usize) -> Self {
         Capacity { orders, levels: 2 * orders }
     }

@@ -115,7 +115,7 @@ impl OrderState {
 }
 
 impl Exchange {
-    /// Returns the state of all books as a value to save.
+    /// Returns the state of all order books of the exchange as a value to save.
     pub fn state(&self) -> State {
         let store = &self.store;
         let mut left = self.open_orders();
@@ -144,8 +144,8 @@ impl Exchange {
         State { now: store.now, sequence: store.sequence, trades: store.trades, books: books.collect() }
     }
 
-    /// Replaces all orders with those of a saved state. It is that of an exchange with the same
-    /// instruments.
+    /// Replaces all orders of the exchange with those of a saved state. It is that of an exchange
+    /// with the same instruments.
     ///
     /// # Errors
     /// [`StateError`] for the first problem. The exchange must not be used then.

@@ -5,7 +5,7 @@ use crate::book::{Book, Phase};
 use crate::command::Side;
 use crate::exchange::Exchange;
 
-/// A price level of a book, as displayed.
+/// A price level of an order book, as displayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Level {
@@ -17,7 +17,7 @@ pub struct Level {
     pub orders: u32,
 }
 
-/// An open order, as queries return it.
+/// An open order of an exchange, as queries return it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Order {
@@ -43,7 +43,7 @@ impl Exchange {
         self.store.arena.used()
     }
 
-    /// Returns `true` if no order is open.
+    /// Returns `true` if the exchange has no open order.
     pub fn is_empty(&self) -> bool {
         self.open_orders() == 0
     }
@@ -57,20 +57,20 @@ impl Exchange {
         (level(BookPart::Bids), level(BookPart::Offers))
     }
 
-    /// Iterates over the best `n` price levels of a side of a book, the best first.
+    /// Iterates over the best `n` price levels of a side of an order book, the best first.
     pub fn depth(&self, instrument: u16, side: Side, n: usize) -> impl Iterator<Item = Level> {
         self.queues(instrument, BookPart::for_side(side)).take(n).map(shown)
     }
 
-    /// Iterates over the orders of a side of a book in price-time priority.
+    /// Iterates over the orders of a side of an order book in price-time priority.
     pub fn orders(&self, instrument: u16, side: Side) -> impl Iterator<Item = Order> {
         self.queues(instrument, BookPart::for_side(side))
             .flat_map(|queue| self.store.orders(queue))
             .map(order)
     }
 
-    /// Iterates over the waiting stop orders of a side of a book, in the order in which they would
-    /// be triggered.
+    /// Iterates over the waiting stop orders of a side of an order book, in the order of
+    /// triggering.
     pub fn stops(&self, instrument: u16, side: Side) -> impl Iterator<Item = Order> {
         self.queues(instrument, BookPart::stops_for_side(side))
             .flat_map(|queue| self.store.orders(queue))
@@ -87,13 +87,13 @@ impl Exchange {
         self.books.get(usize::from(instrument)).is_some_and(|book| book.phase == Phase::Auction)
     }
 
-    /// Returns an open order by its id.
+    /// Returns the open order with this id; `None` if there is none.
     #[inline]
     pub fn order(&self, id: u64) -> Option<Order> {
         self.store.find(id).map(|slot| order(self.store.arena.node(slot)))
     }
 
-    /// Returns the time of the next expiry; `u64::MAX` if no open order expires.
+    /// Returns the time at which the next open order expires; `u64::MAX` if none does.
     #[inline]
     pub fn next_expiry(&self) -> u64 {
         let store = &self.store;

@@ -56,12 +56,12 @@ pub struct DelayVenue<M = InFull> {
 }
 
 impl<M: DelayModel> DelayVenue<M> {
-    /// Creates a venue that holds at most `context.max_held` orders.
+    /// Creates a venue that holds at most `context.max_held` orders for their delays.
     pub fn new(model: M, context: &VenueContext) -> Self {
         Self::with_capacity(model, context.max_held)
     }
 
-    /// Creates a venue that holds at most `max_held` orders.
+    /// Creates a venue that holds at most `max_held` orders for their delays.
     pub fn with_capacity(model: M, max_held: usize) -> Self {
         Self { model, held: TimerWheel::with_capacity(max_held) }
     }

@@ -94,7 +94,7 @@ pub struct Gateway<P, V> {
 impl<P: Producer, V: Venue> Gateway<P, V> {
     const INFO: VenueInfo = V::INFO.validated();
 
-    /// Creates the gateway with this index in the plan, for a venue.
+    /// Creates the gateway with this index in the plan, which connects the engine to a venue.
     pub fn new(index: u16, inbox: spsc::Consumer, completion: P, bell: Option<Doorbell>, venue: V) -> Self {
         Self {
             index,

@@ -41,8 +41,9 @@ impl<P: Producer> ReportOutbox<P> {
         }
     }
 
-    /// Resumes the queue after a crash: `completed` reports are in the hand-off already, and those
-    /// in `waiting` are sent now. The latter were stamped before the crash.
+    /// Resumes the gateway's queue of reports after a crash: `completed` reports are in the
+    /// hand-off already, and those in `waiting` are sent now. The latter were stamped before the
+    /// crash.
     pub fn resume_after(mut self, completed: u64, reported: Checksum, waiting: Vec<Message>) -> Self {
         (self.completed, self.reported) = (completed, reported);
         self.completion.enqueue_all(waiting);
@@ -50,13 +51,13 @@ impl<P: Producer> ReportOutbox<P> {
         self
     }
 
-    /// Returns `true` if no report waits for space in the hand-off.
+    /// Returns `true` if no report of the gateway waits for space in the completion hand-off.
     #[inline]
     pub fn is_clear(&self) -> bool {
         !self.completion.has_queued()
     }
 
-    /// Returns how many more reports the queue can hold.
+    /// Returns how many more reports the gateway's queue can hold.
     #[inline]
     pub fn remaining(&self) -> usize {
         OUTBOX_CAPACITY - self.completion.queued()

@@ -34,7 +34,7 @@ impl SessionVenue {
     /// is for replaces, triggered stops and self-trade prevention.
     pub const REPORTS_PER_ORDER: u8 = 4;
 
-    /// Creates the gateway's end of a session over its two rings.
+    /// Creates the gateway's end of a session with an exchange over its two rings.
     pub fn new(out: spsc::Producer, bell: Option<Doorbell>, reports: spsc::Consumer) -> Self {
         // Includes what crashed predecessors of either end sent and took.
         let (sent, received) =
@@ -42,8 +42,8 @@ impl SessionVenue {
         Self { out, bell, reports, waiting: None, sent, received, holds_slots: false, faults: 0 }
     }
 
-    /// Resumes a session after a crash: sends `first` and skips `taken` reports. `first` may have
-    /// been taken and not sent; the reports had been taken and not handed over.
+    /// Resumes a gateway's session after a crash: sends `first` and skips `taken` reports. `first`
+    /// may have been taken and not sent; the reports had been taken and not handed over.
     #[must_use]
     pub fn resume_from(mut self, first: Option<Message>, taken: usize) -> Self {
         if let Some(mut message) = first {

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 const MAX_DECODED_BYTES: usize = 1 << 32;
 
-/// The error that a state cannot be encoded or decoded.
+/// The error that a state machine's state cannot be encoded or decoded.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CodecError {
@@ -33,8 +33,8 @@ pub enum CodecError {
     },
 }
 
-/// Encodes a state for a snapshot: four bytes of version, little endian, followed by the state's
-/// value.
+/// Encodes a state machine's state for a snapshot: four bytes of version, little endian, followed
+/// by the state's value.
 ///
 /// # Errors
 /// [`CodecError::Encode`].
@@ -68,7 +68,7 @@ pub fn with_bytes<const N: usize, T>(words: [u64; N], used: usize, f: impl FnOnc
     f(words.map(u64::to_le_bytes)[..used].as_flattened())
 }
 
-/// Returns the words in the bytes of a record; `None` if their number is not a multiple of eight.
+/// Returns the 64-bit words in a record's bytes; `None` if their number is not a multiple of eight.
 pub fn words(bytes: &[u8]) -> Option<impl Iterator<Item = u64>> {
     let (words, remainder) = bytes.as_chunks::<8>();
     remainder.is_empty().then(|| words.iter().map(|word| u64::from_le_bytes(*word)))

@@ -101,7 +101,7 @@ impl JournalError {
     }
 }
 
-/// The error that a state cannot be recovered.
+/// The error that the state of a state machine cannot be recovered from its journal.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecoveryError {

@@ -108,8 +108,8 @@ impl<S: State> JournalFollower<S> {
         }
     }
 
-    /// Applies up to `max` new records of the log to the state. Returns the number applied. Stops
-    /// once [`State::has_ended`].
+    /// Applies up to `max` new records of the journal to the state machine. Returns the number
+    /// applied. Stops once [`State::has_ended`].
     ///
     /// # Errors
     /// As [`State::apply`]; the system's refusal. The state must not be used then.
@@ -124,7 +124,7 @@ impl<S: State> JournalFollower<S> {
         Ok(max)
     }
 
-    /// Returns the sequence of the last record that was applied.
+    /// Returns the sequence number of the journal's last record that was applied.
     pub fn last(&self) -> u64 {
         self.reader.next_sequence() - 1
     }
@@ -146,7 +146,7 @@ impl<S: State> JournalFollower<S> {
         Ok(snapshot::write_snapshot(&OsDisk, &self.folder, &self.reader, &state, KEPT_SNAPSHOTS)?)
     }
 
-    /// Returns the state and the reader of its log, from which a new writer continues
+    /// Returns the state machine and the reader of its log, from which a new writer continues
     /// ([`crate::Writer::recover`]).
     pub fn into_parts(self) -> (S, Reader) {
         (self.state, self.reader)

@@ -34,9 +34,9 @@
 
 use crc_fast::crc32_iscsi as crc32c;
 
-/// Length of a log segment's header in bytes.
+/// Length of a log segment's header (start of each file) in bytes.
 pub const SEGMENT_HEADER: usize = 64;
-/// Length of a record's header in bytes.
+/// Length of the header of each journal record in bytes.
 pub const RECORD_HEADER: usize = 16;
 /// Byte offset in a segment's header of the watermark: the last durable record.
 pub const WATERMARK: usize = 48;
@@ -136,7 +136,7 @@ impl SegmentHeader {
             || bytes.len() >= SEGMENT_HEADER && (word(bytes, 0) == MAGIC || is_header_but_magic(bytes))
     }
 
-    /// Returns the CRC of the segment's header, which is part of each record's check.
+    /// Returns the CRC-32C of the segment's header, which is part of each record's check.
     pub fn seed(&self) -> u32 {
         crc32c(&self.encode()[..40])
     }
@@ -148,13 +148,13 @@ pub const fn max_payload(segment_bytes: u64) -> usize {
     (segment_bytes as usize).saturating_sub(SEGMENT_HEADER + 2 * RECORD_HEADER) & !7
 }
 
-/// Returns the length in bytes of a record with a payload of `length` bytes.
+/// Returns the length in bytes of a journal record with a payload of `length` bytes.
 #[inline(always)]
 pub const fn record_size(length: usize) -> usize {
     RECORD_HEADER + length.next_multiple_of(8)
 }
 
-/// Returns the first word of a record, which holds the record's length and its check (CRC).
+/// Returns the first 64-bit word of a record, which holds its length and its check (CRC).
 #[inline(always)]
 pub fn first_word(seed: u32, length: u32, sequence: u64, payload: &[u8]) -> u64 {
     let segment_and_sequence = (sequence ^ u64::from(seed) << 32).wrapping_mul(SPREAD[0]);

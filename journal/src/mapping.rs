@@ -35,13 +35,14 @@ unsafe impl Send for MappedWords {}
 unsafe impl Sync for MappedWords {}
 
 impl MappedWords {
-    /// Allocates zeroed words on the heap.
+    /// Allocates `words` zeroed 64-bit words on the heap, in place of a mapped file.
     pub fn heap(words: usize) -> Self {
         let words: Arc<[AtomicU64]> = (0..words).map(|_| AtomicU64::new(0)).collect();
         Self { start: NonNull::from(&*words).cast(), len: words.len(), backing: Backing::Heap(words) }
     }
 
-    /// Maps a file for reading and writing. Its length must not change while it is mapped.
+    /// Maps a file into memory for reading and writing. Its length must not change while it is
+    /// mapped.
     ///
     /// # Errors
     /// The system's refusal.
@@ -62,8 +63,8 @@ impl MappedWords {
         map.advise_range(Advice::PopulateWrite, bytes.start, bytes.len())
     }
 
-    /// Splits the mapped bytes into ranges for [`MappedWords::touch`]. The kernel holds the
-    /// process's memory map during a call, which delays page faults of other threads.
+    /// Splits the bytes of the mapped file into ranges for [`MappedWords::touch`]. The kernel holds
+    /// the process's memory map during a call, which delays page faults of other threads.
     pub fn touch_ranges(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let bytes = self.len * 8;
         (0..bytes).step_by(TOUCH_BYTES).map(move |start| start..bytes.min(start + TOUCH_BYTES))

@@ -24,23 +24,23 @@ impl<T> Default for Outbox<T> {
 }
 
 impl<T> Outbox<T> {
-    /// Adds an output that the state machine produced.
+    /// Adds an output of the state machine that the receiver has not confirmed.
     pub fn push(&mut self, output: T) {
         self.produced += 1;
         self.unconfirmed.push_back(output);
     }
 
-    /// Returns the number of outputs produced so far, whether sent or not.
+    /// Returns the number of outputs of the state machine so far, whether sent or not.
     pub const fn produced(&self) -> u64 {
         self.produced
     }
 
-    /// Returns the number of outputs that the receiver has confirmed.
+    /// Returns the number of the state machine's outputs that the receiver has confirmed.
     pub fn confirmed(&self) -> u64 {
         self.produced - self.unconfirmed.len() as u64
     }
 
-    /// Returns the outputs that the receiver has not confirmed, in order.
+    /// Returns the state machine's outputs that the receiver has not confirmed, in order.
     pub const fn unconfirmed(&self) -> &VecDeque<T> {
         &self.unconfirmed
     }
@@ -51,13 +51,14 @@ impl<T> Outbox<T> {
         if self.confirmed() < count { self.unconfirmed.pop_front() } else { None }
     }
 
-    /// Marks the first `count` outputs as confirmed and drops them.
+    /// Marks the first `count` outputs of the state machine as confirmed and drops them.
     pub fn confirm(&mut self, count: u64) {
         while self.pop_confirmed(count).is_some() {}
     }
 
-    /// Takes back an output that was not sent. Returns whether it was unconfirmed: it may have been
-    /// confirmed together with a later one. Returns `None` if it can be none of the outputs.
+    /// Takes back an output of the state machine that was not sent. Returns whether it was
+    /// unconfirmed: it may have been confirmed together with a later one. Returns `None` if it can
+    /// be none of the outputs.
     pub fn retract(&mut self, output: &T) -> Option<bool>
     where
         T: PartialEq,

@@ -11,7 +11,7 @@ const CHUNK: usize = 1 << 18;
 /// Bytes of a read at the end of the log, which a follower polls.
 const PEEK: usize = 1 << 12;
 
-/// A record of the log: its sequence and its payload.
+/// A record of the journal's log: its sequence number and its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Sequence number of the record in the log, from 1.
@@ -110,7 +110,7 @@ impl Reader {
         (self.start, self.end) = (0, 0);
     }
 
-    /// Returns the sequence of the next record.
+    /// Returns the sequence number of the log's next record.
     pub fn next_sequence(&self) -> u64 {
         self.next_sequence
     }
@@ -130,7 +130,7 @@ impl Reader {
         Records { reader: self, has_ended: false }
     }
 
-    /// Returns the next record; `None` if it does not exist yet.
+    /// Returns the log's next record; `None` if it does not exist yet.
     ///
     /// # Errors
     /// [`JournalError::Bad`] at the first damaged record, also for each later call;

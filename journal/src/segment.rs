@@ -128,7 +128,7 @@ impl OpenSegment {
         Ok((facts.len() < self.header.bytes).then_some("the file is cut short"))
     }
 
-    /// Returns the sequence of the segment's first record; `None` if no record is valid.
+    /// Returns the sequence number of the segment's first record; `None` if no record is valid.
     pub fn first(&self) -> Result<Option<u64>, JournalError> {
         let mut bytes = vec![0; RECORD_HEADER];
         let at = SEGMENT_HEADER as u64;

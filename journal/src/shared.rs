@@ -109,7 +109,7 @@ impl Shared {
         shared
     }
 
-    /// Adds a log segment that will be written.
+    /// Adds a log segment (file) to which records will be written.
     pub fn add(&self, segment: &Arc<MappedSegment>) {
         let mut segments = locked(&self.segments);
         // Relaxed: stored under this lock.
@@ -163,9 +163,9 @@ impl Shared {
         self.failure()
     }
 
-    /// Makes all records durable that were appended before this call. Returns the last of them. If
-    /// another thread syncs, waits for it first: threads that wait together share one sync. After
-    /// the first failure no sync is tried again.
+    /// Makes all of the log's records durable that were appended before this call. Returns the last
+    /// of them. If another thread syncs, waits for it first: threads that wait together share one
+    /// sync. After the first failure no sync is tried again.
     pub fn sync(&self) -> Result<u64, JournalError> {
         let _turn = locked(&self.syncing);
         self.check()?;
@@ -223,15 +223,15 @@ impl Shared {
 pub struct Watermark(pub(crate) Arc<Shared>);
 
 impl Watermark {
-    /// Returns the sequence of the last durable record; all before it are durable too. Never
-    /// decreases. Under [`crate::Durability::Process`] it advances only with a snapshot or an
+    /// Returns the sequence number of the log's last durable record; all before it are durable too.
+    /// Never decreases. Under [`crate::Durability::Process`] it advances only with a snapshot or an
     /// explicit sync.
     pub fn durable(&self) -> u64 {
         // Acquire: pairs with the Release in `sync`.
         self.0.durable.load(Ordering::Acquire)
     }
 
-    /// Makes all appended records durable, working in the calling thread.
+    /// Makes all of the log's appended records durable, working in the calling thread.
     ///
     /// # Errors
     /// [`JournalError::Failed`].
@@ -247,8 +247,8 @@ impl Watermark {
         self.0.check()
     }
 
-    /// Waits until a record is durable, at most for `timeout`. Returns `false` if it was not
-    /// appended within `timeout`.
+    /// Waits until the record with this sequence number is durable, at most for `timeout`. Returns
+    /// `false` if it was not appended within `timeout`.
     ///
     /// The calling thread syncs the log itself, unless another thread does so already: of all
     /// threads that wait, one syncs for all (leader-based group commit). The timeout does not

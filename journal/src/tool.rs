@@ -90,7 +90,8 @@ pub fn list(path: &Path, out: &mut dyn Write) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Reads a journal as recovery would and reports the result. Returns `true` if nothing is lost.
+/// Reads a journal as recovery would and reports whether records are lost. Returns `true` if
+/// nothing is lost.
 ///
 /// # Errors
 /// A file cannot be read, or the output cannot be written.
@@ -157,8 +158,9 @@ fn print(record: Record<'_>, dump_format: DumpFormat, out: &mut dyn Write) -> io
     }
 }
 
-/// Prints the records of a log, from record `from` or the first. Returns the number dumped. At the
-/// end of the log, `should_continue` decides whether to poll for more, and may sleep before.
+/// Prints the records of a log, from sequence number `from` or from the first record. Returns the
+/// number dumped. At the end of the log, `should_continue` decides whether to poll for more, and
+/// may sleep before.
 ///
 /// # Errors
 /// The first damaged record, after all records before it; the output cannot be written.

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Maximum index of a writer's first segment.
 const MAX_FIRST_INDEX: u64 = u64::MAX / 2;
 
-/// The failures that a record survives once it is appended; see the [crate's table](crate).
+/// The failures that a journal record survives once it is appended; see the [crate's table](crate).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// A record survives nothing: records stay in memory.
@@ -42,7 +42,7 @@ pub enum Durability {
     EveryRecord,
 }
 
-/// The options of a writer: durability, segments and snapshots.
+/// The options of a journal's writer: durability, segments and snapshots.
 #[derive(Clone)]
 pub struct Options {
     /// The failures that an appended record survives.
@@ -256,18 +256,18 @@ impl Writer {
         &self.end
     }
 
-    /// Returns the sequence of the last record that was appended or recovered; 0 for none.
+    /// Returns the sequence number of the last record appended or recovered; 0 for none.
     pub fn last(&self) -> u64 {
         self.next - 1
     }
 
-    /// Returns how often an append waited for a segment that was not prepared in time.
+    /// Returns how often an append waited for a log segment that was not prepared in time.
     pub fn segment_stalls(&self) -> u64 {
         self.segment_stalls
     }
 
-    /// Returns the sequence of the last record whose outputs may be sent. That is the durable end
-    /// under group commit, else `u64::MAX`.
+    /// Returns the sequence number of the last record whose outputs may be sent. That is the
+    /// durable end under group commit, else `u64::MAX`.
     #[inline]
     pub fn durable_sequence(&self) -> u64 {
         // Acquire: pairs with the Release in `sync`.
@@ -290,9 +290,9 @@ impl Writer {
         Watermark(Arc::clone(&self.shared))
     }
 
-    /// Appends a record to the log. Returns its sequence. Allocates nothing, and makes a system
-    /// call only under [`Durability::EveryRecord`], or if the next segment is not prepared yet
-    /// ([`Writer::segment_stalls`]).
+    /// Appends a record with this payload to the log. Returns its sequence. Allocates nothing, and
+    /// makes a system call only under [`Durability::EveryRecord`], or if the next segment is not
+    /// prepared yet ([`Writer::segment_stalls`]).
     ///
     /// # Errors
     /// [`JournalError::Length`]; [`JournalError::Failed`], which is final.
@@ -367,7 +367,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes all appended records durable, in this thread.
+    /// Makes all of the log's appended records durable, in this thread.
     ///
     /// # Errors
     /// [`JournalError::Failed`].
@@ -398,7 +398,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Closes the journal after writing pending snapshots and syncing the last group.
+    /// Closes the journal's writer after writing pending snapshots and syncing the last records.
     ///
     /// # Errors
     /// [`JournalError::Failed`].

@@ -13,7 +13,7 @@ pub struct Supervision {
 }
 
 impl Supervision {
-    /// Creates the reader of a control segment.
+    /// Creates the engine's reader of a control segment, which finds deaths and restarts.
     pub fn new(control: Control) -> Self {
         // Not the current generation: existing fences must be seen.
         Self { control, seen: 0, next_inspection: 0, is_damaged: false }

@@ -110,7 +110,7 @@ pub(crate) struct OutputLedger {
 }
 
 impl OutputLedger {
-    /// Creates an empty ledger for this number of strategies and gateways.
+    /// Creates an empty ledger of outputs for this number of strategies and gateways.
     pub fn new(strategies: usize, gateways: usize) -> Self {
         Self {
             strategies: PerStrategy::filled(StrategyOutput::default(), strategies),
@@ -171,7 +171,7 @@ impl OutputLedger {
         }
     }
 
-    /// Drops the outputs that are known to be sent, up to the counts of `watermarks`.
+    /// Drops the engine's outputs that are known to be sent, up to the counts of `watermarks`.
     pub fn confirm(&mut self, watermarks: &OutputWatermarks) {
         for (strategy, output) in self.strategies.enumerate_mut() {
             output.returned.confirm(count_at(&watermarks.returned, strategy));
@@ -204,7 +204,7 @@ impl OutputLedger {
         records.map(timed).collect()
     }
 
-    /// Checks that the ledger's outputs agree with what was found in rings and log, and with the
+    /// Checks that the engine's outputs agree with what was found in rings and log, and with the
     /// sessions.
     pub fn check(
         &self,

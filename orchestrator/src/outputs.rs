@@ -48,8 +48,9 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Creates outputs with empty queues for the given rings. `gateways` has an entry per venue and
-    /// credential, the credentials of a venue next to each other, `strategies` one per strategy.
+    /// Creates the engine's outputs with empty queues for the given rings. `gateways` has an entry
+    /// per venue and credential, the credentials of a venue next to each other, `strategies` one
+    /// per strategy.
     pub fn new(gateways: Vec<Sender>, strategies: Vec<Sender>, work: TimedWork) -> Self {
         Self { gateways: gateways.into(), strategies: strategies.into(), work, ..Self::default() }
     }

@@ -108,7 +108,8 @@ impl Effects for LedgerEffects<'_> {
 }
 
 impl Replica {
-    /// Creates a replica that has applied no record of the journal. `stamps` are the run's.
+    /// Creates a replica of the engine that has applied no record of the journal. `stamps` are the
+    /// run's.
     pub fn new(core: Core, stamps: Stamps) -> Self {
         let answers = Region::heap(ANSWERS_WORDS).words();
         // No command is taken from here: commands are in the journal.
@@ -118,7 +119,7 @@ impl Replica {
         Self { core, ledger, stamps, answers, commands }
     }
 
-    /// Drops outputs that are known to be sent, up to the counts of `watermarks`.
+    /// Drops the engine's outputs that are known to be sent, up to the counts of `watermarks`.
     pub fn confirm(&mut self, watermarks: &OutputWatermarks) {
         self.ledger.confirm(watermarks);
     }
@@ -128,7 +129,7 @@ impl Replica {
         self.ledger.strategies.iter().map(|output| output.returned.produced()).collect()
     }
 
-    /// Returns `true` if the replica keeps outputs that may not have been sent.
+    /// Returns `true` if the replica keeps outputs of the engine that may not have been sent.
     pub fn has_unconfirmed(&self) -> bool {
         self.ledger.has_unconfirmed()
     }
@@ -305,7 +306,7 @@ impl Successor {
         self.journal.watermark()
     }
 
-    /// Returns the number of open orders, replaces and cancels of running strategies.
+    /// Returns the number of running strategies' open orders, replaces and cancels.
     pub fn open_orders(&self) -> u64 {
         self.core.positions.requests()
     }

@@ -103,7 +103,7 @@ const MAX_STOPPED_POLLS: u32 = 64;
 /// Idle cycles per prefetch: one every two to six microseconds where threads spin.
 const PREFETCH_INTERVAL: u64 = 128;
 
-/// The outcome of one duty cycle: work, no work, or the end.
+/// The outcome of an agent's duty cycle (one pass over its inputs): work, no work, or the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CycleOutcome {
     /// There was work; the next cycle follows at once.
@@ -114,8 +114,8 @@ pub enum CycleOutcome {
     Finished,
 }
 
-/// An agent's loop, one cycle at a time: [`run`] repeats it on a thread, a simulation schedules it.
-/// Each cycle reads the clock once (unordered), a busy one twice.
+/// The duty-cycle loop of an agent: [`run`] repeats it on a thread, a simulation schedules it. Each
+/// cycle reads the clock once (unordered), a busy one twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DutyCycle {
     cycles: u64,
@@ -149,7 +149,7 @@ impl DutyCycle {
         Self::default()
     }
 
-    /// Runs one duty cycle and returns its outcome.
+    /// Runs one duty cycle of an agent and returns its outcome.
     #[inline(always)]
     pub fn run_once<C: Clock>(
         &mut self,
@@ -207,7 +207,8 @@ impl DutyCycle {
         self.stopped_polls >= MAX_STOPPED_POLLS
     }
 
-    /// Appends the final records and stores the final counters. The caller sets `Done` after.
+    /// Appends the agent's final records to its stamp log and stores its final counters. The caller
+    /// sets `Done` after.
     pub fn end<C: Clock>(
         self,
         agent: &mut (impl Agent<C> + ?Sized),
@@ -345,7 +346,8 @@ impl AgentRunner {
         idle.reset();
     }
 
-    /// Stores final records and counters, and publishes that the thread is done or why it failed.
+    /// Stores the agent's final records and counters, and publishes that its thread is done or
+    /// failed.
     #[inline(never)]
     pub fn end<C: Clock>(self, agent: &mut dyn Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) {
         let usage = self.used(status);

@@ -30,7 +30,7 @@ pub fn idle_strategy(
     })
 }
 
-/// A reason why a thread cannot reach the barrier.
+/// A reason why a thread cannot reach the start barrier of a run.
 #[derive(Debug, Error)]
 pub enum ArriveError {
     /// The thread cannot be pinned to its core.
@@ -70,7 +70,8 @@ impl ArrivedThread {
         Ok(Self { status, log })
     }
 
-    /// Publishes that the thread is ready and waits for the barrier; `None`: stopped before it.
+    /// Publishes that the thread is ready and waits for the start barrier; `None`: stopped before
+    /// it.
     pub fn wait<C: Clock>(
         self,
         clock: C,

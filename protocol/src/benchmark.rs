@@ -37,11 +37,11 @@ pub const WRITE_TIMES_KIND: SegmentKind =
 pub const RESULTS_KIND: SegmentKind =
     SegmentKind::new(41, "results", &[("words", HEADER_WORDS)]).of_slots(HEADER_WORDS, 1);
 
-/// Number of histograms over the whole time in the results of a board's writer or reader.
+/// Number of histograms over the whole time in the results of a board benchmark's writer or reader.
 pub const BOARD_HISTOGRAMS: usize = 3;
-/// Number of equal parts of a board's time, each with histograms of its own.
+/// Number of equal parts of a board benchmark's time, each with histograms of its own.
 pub const BOARD_SLICES: usize = 60;
-/// Number of measures, the first ones, with a histogram for each part of the time.
+/// Number of measured durations, the first ones, with a histogram for each part of the time.
 pub const BOARD_SLICED: usize = 2;
 /// Number of words in the results of a board's writer or reader:
 ///
@@ -49,7 +49,7 @@ pub const BOARD_SLICED: usize = 2;
 /// │ 3 histograms, fine │ 60 of the first measure, coarse │ 60 of the second measure, coarse │
 /// ```
 pub const BOARD_RESULT_WORDS: usize = board_slice_at(BOARD_SLICED, 0);
-/// Offset of the latencies in a consumer's results, in ticks and in the order of consumption.
+/// Offset (words) of the latencies in a consumer's results, in ticks and in order of consumption.
 /// Before them is the number of each producer's events among the first half.
 pub const LATENCIES: usize = QueueWork::MAX_ENDS as usize;
 /// No thread of a benchmark counts as hung: its loop has no heartbeat.
@@ -57,12 +57,13 @@ const NO_LIVENESS_NS: u64 = 365 * 24 * 3_600_000_000_000;
 /// The stamp logs of a benchmark stay empty.
 const LOG_RECORDS: u64 = 1;
 
-/// Returns the index in a board end's results of the histogram of a measure over the whole time.
+/// Returns the index (words) in a board end's results of a duration's histogram over the whole
+/// time.
 pub const fn board_histogram_at(measure: usize) -> usize {
     measure * Resolution::FINE.words()
 }
 
-/// Returns the index in a board end's results of the histogram of a measure in a part of the time.
+/// Returns the index (words) in a board end's results of a duration's histogram in one part.
 pub const fn board_slice_at(measure: usize, slice: usize) -> usize {
     board_histogram_at(BOARD_HISTOGRAMS) + (measure * BOARD_SLICES + slice) * Resolution::COARSE.words()
 }
@@ -72,13 +73,13 @@ pub fn results_segment(role: Role) -> String {
     format!("results-{role}")
 }
 
-/// Returns the name of a consumer's queue.
+/// Returns the name of the queue of the consumer with this index.
 pub fn queue_link(consumer: u16) -> String {
     format!("queue-{consumer}")
 }
 
 impl BoardWork {
-    /// Returns the dimensions of the board.
+    /// Returns the dimensions of the benchmark's board.
     pub fn shape(&self) -> Result<BoardShape, BoardError> {
         // Decision ticks have a cell of their own, the last one.
         BoardShape::with_cells(self.cells + usize::from(self.decide_every_ns.is_some()), self.words)
@@ -172,7 +173,7 @@ impl Plan {
         }
     }
 
-    /// Returns `true` if the run continues after the death of a process: one end of a board.
+    /// Returns `true` if the run continues after the death of a process with one end of a board.
     pub fn can_lose_board_end(&self, process: &ProcessPlan) -> bool {
         let is_end = |role| matches!(role, Role::Writer | Role::Reader(_));
         self.on_death != OnDeath::Stop && self.roles_of(process).all(is_end)

@@ -28,7 +28,7 @@ pub fn digest(message: &Message) -> u64 {
 pub struct Checksum(u64);
 
 impl Checksum {
-    /// Adds a message to the checksum, given the message's digest.
+    /// Adds a message to the link's checksum, given the message's digest.
     #[inline(always)]
     pub const fn add(&mut self, digest: u64) {
         self.0 = self.0.wrapping_add(digest);

@@ -36,7 +36,7 @@ pub const MAX_COMMANDS: usize = 1_024;
 const COMMAND_WORDS: usize = 32;
 /// Offset of a command's text in its words.
 const TEXT: usize = 4;
-/// Maximum length of a command's text, in bytes.
+/// Maximum length of the text of an operator's command, in bytes.
 pub const MAX_TEXT_BYTES: usize = (COMMAND_WORDS - TEXT) * 8;
 const ANSWER_WORDS: usize = 8;
 const FIRST: usize = HEADER_WORDS + 16;
@@ -117,7 +117,8 @@ const CANCELS: u8 = 1;
 const IS_REPLACED: u8 = 2;
 
 impl Command {
-    /// Encodes the command as two words: kind, scope and control in one, the value in the other.
+    /// Encodes an operator's command as two words: kind, scope and control in one, the value in the
+    /// other.
     pub const fn to_words(self) -> [u64; 2] {
         let (code, scope, control, value) = match self {
             Self::Kill(scope) => (KILL, scope, 0, 0),
@@ -134,7 +135,7 @@ impl Command {
         [code as u64 | (kind as u64) << 8 | (control as u64) << 16 | (index as u64) << 32, value]
     }
 
-    /// Decodes a command; `None` if the words are not a valid command.
+    /// Decodes an operator's command; `None` if the words are not a valid command.
     pub const fn from_words([word, value]: [u64; 2]) -> Option<Self> {
         let control = (word >> 16) as u8;
         let Some(scope) = Scope::from_code((word >> 8) as u8, (word >> 32) as u16) else { return None };
@@ -206,7 +207,7 @@ pub fn entries(commands: &ReadOnlyWords) -> impl Iterator<Item = CommandEntry> +
     (0..count).map(move |number| entry(&commands, number))
 }
 
-/// Returns the text that was appended with a command; empty if it has none, or if it is not UTF-8.
+/// Returns the text of the operator's command with this number; empty if none, or not UTF-8.
 pub fn text_of(commands: &ReadOnlyWords, number: u32) -> String {
     if number as usize >= MAX_COMMANDS {
         return String::new();
@@ -223,7 +224,7 @@ pub fn text_of(commands: &ReadOnlyWords, number: u32) -> String {
 pub struct CommandWriter(AtomicWords);
 
 impl CommandWriter {
-    /// Creates the operators' end over the segment of commands.
+    /// Creates the operators' writing end of the segment with their commands.
     pub fn new(segment: &AtomicWords) -> Self {
         Self(segment.slice(0, COMMANDS_WORDS))
     }
@@ -302,7 +303,7 @@ pub struct CommandAnswer {
     pub orders: u64,
 }
 
-/// The engine's end of the operators' command channel: reads commands and answers them.
+/// The engine's end of the operators' command channel: it reads commands and answers them.
 pub struct CommandChannel {
     commands: ReadOnlyWords,
     answers: AtomicWords,
@@ -310,7 +311,7 @@ pub struct CommandChannel {
 }
 
 impl CommandChannel {
-    /// Creates the engine's end over the segments of commands and answers.
+    /// Creates the engine's end over the segments of operators' commands and of answers.
     pub fn new(commands: &ReadOnlyWords, answers: &AtomicWords) -> Self {
         Self {
             commands: commands.slice(0, COMMANDS_WORDS),
@@ -319,14 +320,15 @@ impl CommandChannel {
         }
     }
 
-    /// Returns `true` if a command waits: one load of a cache line that rarely changes.
+    /// Returns `true` if an operator's command waits: one load of a cache line that rarely changes.
     #[inline(always)]
     pub fn has_pending(&self) -> bool {
         // Acquire: pairs with the Release in `append`.
         self.commands.load(COUNT, Ordering::Acquire) > self.taken
     }
 
-    /// Takes the next command, each once and in the order of their numbers, to be answered.
+    /// Takes the next operator's command, each once and in the order of their numbers, to be
+    /// answered.
     #[cold]
     pub fn next_command(&mut self) -> Option<CommandEntry> {
         if !self.has_pending() || self.taken >= MAX_COMMANDS as u64 {
@@ -339,18 +341,19 @@ impl CommandChannel {
         Some(entry)
     }
 
-    /// Skips the first `taken` commands, which a crashed predecessor has taken.
+    /// Skips the first `taken` operators' commands, which a crashed predecessor has taken.
     pub fn skip_to(&mut self, taken: u64) {
         self.taken = self.taken.max(taken.min(MAX_COMMANDS as u64));
     }
 
-    /// Answers that a command is in force, and done once that many open orders are cancelled.
+    /// Answers that an operator's command is in force, and done once `orders` orders are cancelled.
     pub fn mark_seen(&self, number: u32, ticks: u64, orders: u64) {
         let status = if orders == 0 { CommandStatus::Done } else { CommandStatus::Seen };
         self.answer(number, CommandAnswer { status, seen_ticks: ticks, done_ticks: ticks, orders });
     }
 
-    /// Reports that a command is completed: its last cancel is confirmed. Later calls do nothing.
+    /// Reports that an operator's command is completed: its last cancel is confirmed. Later calls
+    /// do nothing.
     pub fn mark_done(&self, number: u32, ticks: u64) {
         if let Some(offset) = answer_offset(number)
             && self.status(offset) != CommandStatus::Done
@@ -360,12 +363,13 @@ impl CommandChannel {
         }
     }
 
-    /// Reports that a command was refused, and why.
+    /// Reports that an operator's command was refused, and why.
     pub fn mark_refused(&self, number: u32, ticks: u64, why: CommandStatus) {
         self.answer(number, CommandAnswer { status: why, seen_ticks: ticks, done_ticks: ticks, orders: 0 });
     }
 
-    /// Copies an answer that a crashed predecessor gave, unless the command is already answered.
+    /// Copies a crashed predecessor's answer to an operator's command, unless it is already
+    /// answered.
     pub fn restore_answer(&self, number: u32, answer: CommandAnswer) {
         self.answer(number, answer);
         if answer.status == CommandStatus::Done {
@@ -373,7 +377,7 @@ impl CommandChannel {
         }
     }
 
-    /// Publishes how many orders were refused for a reason since the start of the run.
+    /// Publishes how many orders the engine refused for a reason since the start of the run.
     pub fn set_rejections(&self, reason: u8, count: u64) {
         if usize::from(reason) < MAX_REASONS {
             // Relaxed: a count for people.
@@ -424,7 +428,7 @@ impl CommandAnswers {
         Self(segment.slice(0, ANSWERS_WORDS))
     }
 
-    /// Returns the engine's answer to a command.
+    /// Returns the engine's answer to the operator's command with this number.
     pub fn answer(&self, number: u32) -> CommandAnswer {
         let nothing = CommandAnswer { status: CommandStatus::Given, seen_ticks: 0, done_ticks: 0, orders: 0 };
         let Some(offset) = answer_offset(number) else { return nothing };
@@ -439,7 +443,7 @@ impl CommandAnswers {
         }
     }
 
-    /// Returns how many orders were refused so far for the reason with this code.
+    /// Returns how many orders the engine refused so far for the reason with this code.
     pub fn rejections(&self, reason: u8) -> u64 {
         let offset = usize::from(reason);
         if offset < MAX_REASONS { self.0.load(REASONS + offset, Ordering::Relaxed) } else { 0 }

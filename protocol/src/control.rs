@@ -27,11 +27,12 @@ use std::sync::Arc;
 #[cfg(not(loom))]
 use system::process;
 
-/// Offset of the run's state (words).
+/// Offset (words) of the run's state in the control segment.
 pub const STATE: usize = HEADER_WORDS;
-/// Offset of the start ticks (words).
+/// Offset (words) of the run's start time, in ticks, in the control segment.
 pub const START: usize = HEADER_WORDS + 1;
-/// Offset (words) of a counter of deaths and restarts of strategies and gateways.
+/// Offset (words) of the control segment's counter of strategies' and gateways' deaths and
+/// restarts.
 pub const GENERATION: usize = HEADER_WORDS + 2;
 /// Offset (words) of one word for each strategy: its current incarnation and whether that is dead.
 pub const LIVES: usize = HEADER_WORDS + 16;
@@ -42,7 +43,7 @@ pub const GATEWAY_LIVES: usize = LIVES + crate::wire::MAX_STRATEGIES;
 pub const PROCESSES: usize = GATEWAY_LIVES + crate::wire::MAX_VENUES;
 /// Maximum number of processes of a plan.
 pub const MAX_PROCESSES: usize = 512;
-/// Offset of the plan (words): its length in bytes, then its bytes.
+/// Offset (words) of the plan in the control segment: its length in bytes, then its bytes.
 pub const PLAN: usize = PROCESSES + MAX_PROCESSES;
 /// The kind of a control segment: plan and run state; written by the launcher.
 pub const KIND: SegmentKind = SegmentKind::new(
@@ -110,19 +111,20 @@ impl Control {
         Self { words, ended: Arc::new(AtomicU64::new(0)) }
     }
 
-    /// Marks the launcher as dead: from now on the run is stopped, for this value and its clones.
+    /// Marks the launcher as dead: from now on the run is stopped for this view and its clones.
     pub fn abandon(&self) {
         // Relaxed: no other data is published by it.
         self.ended.store(ORPHANED, Ordering::Relaxed);
     }
 
-    /// Returns a view for one thread of this process, which can be revoked alone.
+    /// Returns a view of the control segment for one thread of this process, which can be revoked
+    /// alone.
     #[must_use]
     pub fn for_thread(&self) -> Self {
         Self::new(self.words.clone())
     }
 
-    /// Stops the threads that use this value and its clones: the launcher has fenced them.
+    /// Stops the threads that use this view and its clones: the launcher has fenced them.
     pub fn revoke(&self) {
         // Relaxed: no other data is published by it.
         self.ended.store(REVOKED, Ordering::Relaxed);
@@ -154,12 +156,14 @@ impl Control {
         RunState::from_code(self.words.load(STATE, Ordering::Acquire))
     }
 
-    /// Returns the tick at which the schedule begins; meaningful after [`RunState::Go`] was seen.
+    /// Returns the tick at which the run's schedule begins; meaningful after [`RunState::Go`] was
+    /// seen.
     pub fn start_ticks(&self) -> u64 {
         self.words.load(START, Ordering::Relaxed)
     }
 
-    /// Returns a process's id; `None` if it is not started or its end was already handled.
+    /// Returns the process id of the plan's process `process`; `None` if it is not started or its
+    /// end was already handled.
     pub fn pid(&self, process: usize) -> Option<u32> {
         if process >= MAX_PROCESSES {
             return None;
@@ -181,7 +185,7 @@ impl Control {
         start_time(pid).filter(had_started).map(|_| pidfd)
     }
 
-    /// Sleeps until the barrier opens or the run ends, and returns that state.
+    /// Sleeps until the start barrier opens or the run ends, and returns that state.
     pub fn wait_for_go(&self) -> RunState {
         loop {
             let state = self.state();
@@ -207,7 +211,7 @@ impl ControlWriter {
         &self.words
     }
 
-    /// Returns the read-only view of the segment.
+    /// Returns the launcher's control segment as a read-only view.
     pub fn control(&self) -> Control {
         Control::new(self.words.clone())
     }

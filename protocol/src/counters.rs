@@ -21,11 +21,11 @@ use crate::wire::MAX_VENUES;
 use shm::memory::AtomicWords;
 use shm::sync::{AtomicU64, Ordering};
 
-/// Words of one agent in a thread's counters: the tag of its role, then its counters.
+/// Number of words of one agent's counters in a thread's: the tag of its role, then its counters.
 pub const AGENT_WORDS: usize = 1 + MAX_COUNTERS;
 /// Maximum number of agents on one thread: every gateway, the orchestrator, and one more.
 pub const MAX_AGENTS: usize = MAX_VENUES + 2;
-/// Words of the counters of all agents of a thread.
+/// Number of 64-bit words for the counters of all agents of a thread.
 pub const COUNTER_WORDS: usize = AGENT_WORDS * MAX_AGENTS;
 
 /// Returns the word for an agent's role in a log, for readers without a plan; 0: no agent.
@@ -81,14 +81,14 @@ impl<'a> CounterSlots<'a> {
 pub struct AgentSlot<'a>(pub(crate) &'a [AtomicU64; AGENT_WORDS]);
 
 impl AgentSlot<'_> {
-    /// Stores a counter's value: a plain store to a cache line that only this thread writes.
+    /// Stores the value of an agent's counter in a cache line that only this thread writes.
     #[inline(always)]
     pub fn set(&self, counter: impl Counter, value: u64) {
         self.0[1 + counter.index()].store(value, Ordering::Relaxed);
     }
 
-    /// Adds to the value of a counter, wrapping around on overflow. A successor of a crashed thread
-    /// continues its count.
+    /// Adds `more` to the value of an agent's counter, wrapping around on overflow. A successor of
+    /// a crashed thread continues its count.
     #[inline(always)]
     pub fn add(&self, counter: impl Counter, more: u64) {
         // Relaxed: this thread is the only writer.
@@ -124,7 +124,8 @@ impl ThreadCounters {
         roles.iter().enumerate().map(|(agent_index, role)| self.agent(agent_index, *role))
     }
 
-    /// Returns the counters of one role; all zero if the thread does not run it.
+    /// Returns the counters of the thread's agent of one role; all zero if it does not run the
+    /// role.
     pub fn agent_counters(&self, roles: &[Role], role: Role) -> AgentCounters {
         let agent_index = roles.iter().position(|other| *other == role);
         self.agent(agent_index.unwrap_or(MAX_AGENTS), role)
@@ -156,18 +157,18 @@ impl AgentCounters {
         self.role
     }
 
-    /// Returns the value of a counter; 0 if agents of this role have no such counter.
+    /// Returns the value of an agent's counter; 0 if agents of this role have no such counter.
     pub fn get<C: Counter>(&self, counter: C) -> u64 {
         let has = self.role.info().counters == C::LABELS;
         if has { self.values[counter.index()] } else { 0 }
     }
 
-    /// Returns the value of the counter named `name`, if this role has one.
+    /// Returns the value of the agent's counter named `name`, if its role has one.
     pub fn get_by_name(&self, name: &str) -> Option<u64> {
         self.labeled().find(|(label, _)| label.name == name).map(|(_, value)| value)
     }
 
-    /// Returns all counters of this role with their labels.
+    /// Returns all counters of the agent's role with their labels.
     pub fn labeled(&self) -> impl Iterator<Item = (&'static CounterLabel, u64)> {
         self.role.info().counters.iter().zip(self.values)
     }

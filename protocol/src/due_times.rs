@@ -12,7 +12,7 @@ use shm::sync::Ordering;
 pub struct DueTimes<'a>(pub &'a [ReadOnlyWords]);
 
 impl DueTimes<'_> {
-    /// Returns when an order of a strategy is due, in nanoseconds since the start.
+    /// Returns when an order of a strategy is due, in nanoseconds since the start of the run.
     pub fn due_ns(&self, strategy: StrategyIndex, order: usize) -> u64 {
         let at = HEADER_WORDS + order * SCHEDULE_ENTRY_WORDS;
         self.0[strategy.as_usize()].load(at, Ordering::Relaxed)

@@ -21,7 +21,7 @@ pub const fn is_by_signal(fault: &Fault) -> bool {
 pub struct Draws(ChaCha8Rng);
 
 impl Draws {
-    /// The random stream that draws which process receives a signal.
+    /// The number of the random stream that draws which process receives a signal.
     pub const SIGNALS: u64 = 1;
     /// The random stream of the run's planner.
     pub const PLANNING: u64 = 2;
@@ -60,7 +60,7 @@ impl Draws {
     /// The random stream of the steps in which processes of a simulated run end.
     pub const DEATHS: u64 = 19;
 
-    /// Creates the random stream for one purpose from a seed.
+    /// Creates the pseudo-random stream with this number (one for each purpose) from a run's seed.
     pub fn new(seed: u64, stream: u64) -> Self {
         // Not `seed_from_u64`: how that spreads its argument is the library's to change.
         let mut key = *b"........bulkhead faults, v1.....";

@@ -17,7 +17,8 @@
 
 use crate::stamps::Point;
 
-/// Whether a stage of an order's path occurs once per order or once per report.
+/// Whether a stage of an order's path (interval between stamps) occurs once per order or per
+/// report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageScope {
     /// The stage occurs once for each order.
@@ -26,7 +27,7 @@ pub enum StageScope {
     Report,
 }
 
-/// The process or hand-off in which the time of a stage is spent.
+/// The process or hand-off in which an order spends the time of a stage (interval between stamps).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageLocation {
     /// The time is spent in a hand-off between two threads.
@@ -156,7 +157,8 @@ const REPORT_AT: usize = {
 pub const REPORT_PATH: &[Point] = PATH.split_at(REPORT_AT).1;
 
 impl Stage {
-    /// Returns the stage that ends with this stamp point.
+    /// Returns the stage of an order's path (interval between two stamps) that ends with this
+    /// point.
     pub fn ending_with(point: Point) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.info().to == point)
     }

@@ -15,15 +15,16 @@ use shm::sync::Ordering;
 
 /// Number of steps in which a filling log raises the shortest pause of its thread that it records.
 pub const LEVELS: usize = 4;
-/// Maximum number of gaps in a log, for all incarnations of its thread together: 1 MiB.
+/// Maximum number of gaps (pauses of a thread) in a log, for all its incarnations together: 1 MiB.
 pub const MAX_GAPS: u64 = 1 << 16;
 /// Maximum number of sleeps that a plan may reserve space for in a thread's log: 4 MiB.
 pub const MAX_SLEEPS: u64 = 1 << 18;
-/// Minimum length (ns) of a kept gap at each fill level. The first is longer than any duty cycle
-/// that finds its rings in the cache; each further one is eight times as long.
+/// Minimum length (ns) of a gap (pause of a thread) that a log keeps, for each fill level. The
+/// first is longer than any duty cycle that finds its rings in the cache; each further one is eight
+/// times as long.
 pub const MIN_NS: [u64; LEVELS] = [3_000, 24_000, 192_000, 1_536_000];
 
-/// Number and total length of the gaps that a full log did not keep.
+/// Number and total length of a thread's gaps (pauses) that its full log did not keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DroppedGaps {
     /// Number of gaps that were not kept.
@@ -44,12 +45,12 @@ pub(crate) const fn level_ends(capacity: u64) -> [u64; LEVELS] {
     ends
 }
 
-/// Returns the capacity at which a log keeps `gaps` gaps without raising their minimum.
+/// Returns the log capacity at which `gaps` gaps are kept without raising their minimum length.
 pub const fn capacity_for(gaps: u64) -> u64 {
     gaps.saturating_add(gaps / 58 * 6).saturating_add(8)
 }
 
-/// Returns the level that applies after `kept` gaps; [`LEVELS`] if the log is full.
+/// Returns the fill level that applies after `kept` gaps; [`LEVELS`] if the log is full.
 pub const fn level(kept: u64, capacity: u64) -> usize {
     let ends = level_ends(capacity);
     let mut level = 0;
@@ -80,8 +81,9 @@ pub(crate) struct GapQuota {
 }
 
 impl GapQuota {
-    /// Creates the quota of a log. It includes the gaps that earlier incarnations kept: their
-    /// number in the status block, or `count()` if that has none.
+    /// Creates the quota of gaps (pauses of a thread) that a stamp log may keep. It includes the
+    /// gaps that earlier incarnations kept: their number in the status block, or `count()` if that
+    /// has none.
     pub fn new(capacity: u64, [dropped, counted]: [AtomicWords; 2], count: impl FnOnce() -> u64) -> Self {
         // Relaxed: the store of a dead predecessor. A wrong value only wastes capacity.
         let kept = match counted[0].load(Ordering::Relaxed) {
@@ -91,7 +93,8 @@ impl GapQuota {
         Self { capacity: 0, kept, counted, dropped }.with_capacity(capacity)
     }
 
-    /// Sets how many pauses the log may record. Publishes the count unless the capacity is 0.
+    /// Sets how many pauses of its thread the stamp log may record. Publishes the count unless the
+    /// capacity is 0.
     #[must_use]
     pub fn with_capacity(self, capacity: u64) -> Self {
         if capacity > 0 {
@@ -100,7 +103,7 @@ impl GapQuota {
         Self { capacity, ..self }
     }
 
-    /// Returns `true` if the log keeps a gap of `ticks`; counts it as dropped if not.
+    /// Returns `true` if the log keeps a gap (pause) of `ticks`; counts it as dropped if not.
     pub fn try_admit(&mut self, ticks: u64, thresholds: &[u64; LEVELS]) -> bool {
         let is_kept = thresholds.get(level(self.kept, self.capacity)).is_some_and(|min| ticks >= *min);
         if !is_kept && self.capacity > 0 {
@@ -112,7 +115,7 @@ impl GapQuota {
         is_kept
     }
 
-    /// Reserves space for one gap in the log; returns `false` if the capacity is used up.
+    /// Reserves space for one gap (pause) in the log; returns `false` if its capacity is used up.
     pub fn try_reserve(&mut self) -> bool {
         let is_kept = self.kept < self.capacity;
         if is_kept {
@@ -136,7 +139,7 @@ pub struct Gap {
     pub events: KernelEvents,
 }
 
-/// Kernel events during a gap of a thread, such as page faults, one bit each.
+/// Kernel events during a gap (pause) of a thread, such as page faults, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KernelEvents(pub u8);
 
@@ -150,7 +153,7 @@ impl KernelEvents {
     /// The bit for a page fault that read from a device.
     pub const MAJOR_FAULT: u8 = 8;
 
-    /// Returns `true` if the kernel event `bit` occurred in the gap.
+    /// Returns `true` if the kernel event `bit` occurred in the gap (pause of a thread).
     pub const fn has_counted(self, bit: u8) -> bool {
         self.0 & bit != 0
     }
@@ -175,7 +178,7 @@ impl core::fmt::Display for Gap {
 }
 
 impl Gap {
-    /// Maximum length of a gap in a record, in ticks: 2^50 − 1, far beyond any run.
+    /// Maximum length of a gap (pause) in a record, in ticks: 2^50 − 1, far beyond any run.
     pub const MAX_TICKS: u64 = (1 << (ID_WIDTH - 8)) - 1;
 
     /// Encodes the gap as a record of [`Point::Gap`] or [`Point::Slept`], its length in the id.
@@ -186,7 +189,7 @@ impl Gap {
         [key, self.ended]
     }
 
-    /// Decodes the gap or sleep of a record; `None` for a record of another point.
+    /// Decodes a thread's gap or sleep from a record; `None` for a record of another point.
     pub const fn from_record(record: &Record) -> Option<Self> {
         if !matches!(record.point, Point::Gap | Point::Slept) {
             return None;

@@ -26,7 +26,7 @@ macro_rules! typed_index {
         pub struct $name(pub u16);
 
         impl $name {
-            /// Iterates over the first `count` indices.
+            /// Iterates over the first `count` indices of this type, from 0.
             pub fn first(count: u16) -> impl Iterator<Item = Self> + Clone {
                 (0..count).map(Self)
             }
@@ -123,42 +123,42 @@ impl<I: TypedIndex, T> IndexedVec<I, T> {
         self.items.push(value);
     }
 
-    /// Returns the number of values.
+    /// Returns the number of values in the vector.
     #[inline(always)]
     pub const fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Returns `true` if there is no value.
+    /// Returns `true` if the vector has no value.
     #[inline(always)]
     pub const fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// Returns `true` if there is a value at an index.
+    /// Returns `true` if the vector has a value at an index.
     #[inline(always)]
     pub fn has(&self, index: I) -> bool {
         index.as_usize() < self.items.len()
     }
 
-    /// Returns the value at an index; `None` for an index without one.
+    /// Returns the vector's value at an index; `None` for an index without one.
     #[inline(always)]
     pub fn get(&self, index: I) -> Option<&T> {
         self.items.get(index.as_usize())
     }
 
-    /// Returns the value at an index for changes; `None` for an index without one.
+    /// Returns the vector's value at an index for changes; `None` for an index without one.
     #[inline(always)]
     pub fn get_mut(&mut self, index: I) -> Option<&mut T> {
         self.items.get_mut(index.as_usize())
     }
 
-    /// Iterates over all indices that have a value.
+    /// Iterates over all indices at which the vector has a value.
     pub fn indices(&self) -> impl Iterator<Item = I> + use<I, T> {
         (0..=u16::MAX).take(self.items.len()).map(I::at)
     }
 
-    /// Iterates over all indices and their values.
+    /// Iterates over the vector's indices and their values.
     pub fn enumerate(&self) -> impl Iterator<Item = (I, &T)> {
         self.indices().zip(&self.items)
     }
@@ -168,12 +168,12 @@ impl<I: TypedIndex, T> IndexedVec<I, T> {
         self.indices().zip(&mut self.items)
     }
 
-    /// Iterates over the values, in the order of their indices.
+    /// Iterates over the vector's values, in the order of their indices.
     pub fn iter(&self) -> core::slice::Iter<'_, T> {
         self.items.iter()
     }
 
-    /// Iterates over the values for changes, in the order of their indices.
+    /// Iterates over the vector's values for changes, in the order of their indices.
     pub fn iter_mut(&mut self) -> core::slice::IterMut<'_, T> {
         self.items.iter_mut()
     }

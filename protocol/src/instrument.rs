@@ -6,7 +6,7 @@ use thiserror::Error;
 /// Maximum number of instruments of a run.
 pub const MAX_INSTRUMENTS: usize = 4_096;
 
-/// Maximum price and quantity: products fit 128 bits, and open quantities fit 64.
+/// Maximum price and quantity of an order: products fit 128 bits, and open quantities fit 64.
 pub const MAX_VALUE: u64 = 1 << 62;
 
 system::named_enum! {
@@ -101,9 +101,9 @@ impl Instrument {
     }
 }
 
-/// A divisor prepared to test for multiples without a division. A multiple of an odd number d,
-/// times the inverse of d modulo 2^64, is the quotient; any other number becomes larger than every
-/// quotient. Powers of two are rotated to the top.
+/// A divisor prepared for fast tests whether numbers are multiples of it, without a division. A
+/// multiple of an odd number d, times the inverse of d modulo 2^64, is the quotient; any other
+/// number becomes larger than every quotient. Powers of two are rotated to the top.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Multiple {
     inverse: u64,
@@ -112,7 +112,7 @@ pub struct Multiple {
 }
 
 impl Multiple {
-    /// Prepares a divisor above 0.
+    /// Prepares a divisor above 0 for tests whether numbers are multiples of it.
     pub const fn new(divisor: u64) -> Self {
         let shift = divisor.trailing_zeros();
         let odd = divisor >> shift;

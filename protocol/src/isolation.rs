@@ -29,14 +29,14 @@ named_enum! {
 }
 
 impl Isolation {
-    /// Returns `true` if a strategy of this level is a thread of the engine's process.
+    /// Returns `true` if a strategy with this isolation is a thread of the engine's process.
     pub const fn is_thread(self) -> bool {
         matches!(self, Self::Thread | Self::Keys)
     }
 }
 
-/// A level of strategies: `process`, `process*4` for groups of four that share a process, or
-/// `process:closed` for processes whose speculation is closed.
+/// An isolation level of strategies: `process`, `process*4` for groups of four that share a
+/// process, or `process:closed` for processes whose speculation is closed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct IsolationLevel {
@@ -49,33 +49,34 @@ pub struct IsolationLevel {
 }
 
 impl IsolationLevel {
-    /// Creates a level without groups.
+    /// Creates an isolation level of this kind without groups of strategies.
     pub const fn alone(kind: Isolation) -> Self {
         Self { place: kind as u8, group_size: 1, speculation: Speculation::Open }
     }
 
-    /// Creates a level at which `group_size` strategies share a process; fewer than two: none do.
+    /// Creates an isolation level at which `group_size` strategies share a process; fewer than 2:
+    /// none do.
     pub fn grouped(kind: Isolation, group_size: u16) -> Self {
         Self { group_size: group_size.max(1), ..Self::alone(kind) }
     }
 
-    /// Returns the isolation between the engine and strategies of the level.
+    /// Returns the isolation between the engine and the strategies of this level.
     pub fn kind(self) -> Isolation {
         Isolation::ALL[usize::from(self.place)]
     }
 
-    /// Returns how many strategies of the level share a process.
+    /// Returns how many strategies of this isolation level share a process.
     pub const fn group_size(self) -> u16 {
         self.group_size
     }
 
-    /// Returns the level's setting for indirect branch speculation in the processes of its
-    /// strategies.
+    /// Returns the isolation level's setting for indirect branch speculation in strategies'
+    /// processes.
     pub const fn speculation(self) -> Speculation {
         self.speculation
     }
 
-    /// Returns the level with this name.
+    /// Returns the isolation level of strategies with this name; `None` if there is none.
     pub fn from_name(name: &str) -> Option<Self> {
         name.parse().ok()
     }
@@ -191,10 +192,11 @@ pub enum IsolationError {
 }
 
 impl IsolationLevels {
-    /// The largest number of levels.
+    /// The largest number of isolation levels in one run.
     pub const MAX: usize = 8;
 
-    /// Creates the isolation of a run with these levels; with none or too many it is an error.
+    /// Creates the isolation of a run's strategies with these levels; none or too many are an
+    /// error.
     pub fn new<L: Into<IsolationLevel> + Copy>(levels: &[L]) -> Result<Self, IsolationError> {
         let (Some(first), len @ 1..=Self::MAX) = (levels.first(), levels.len()) else {
             return Err(IsolationError::Count(levels.len()));
@@ -204,12 +206,12 @@ impl IsolationLevels {
         Ok(Self { levels: all, len: len as u8 })
     }
 
-    /// Creates the isolation of a run whose strategies all have the same level, without groups.
+    /// Creates the isolation of a run whose strategies all have this level, without groups.
     pub const fn uniform(kind: Isolation) -> Self {
         Self { levels: [IsolationLevel::alone(kind); Self::MAX], len: 1 }
     }
 
-    /// Returns the levels in the order of their assignment.
+    /// Returns the isolation levels in the order in which strategies get them.
     pub fn as_slice(&self) -> &[IsolationLevel] {
         &self.levels[..usize::from(self.len)]
     }
@@ -219,12 +221,12 @@ impl IsolationLevels {
         self.level_of(strategy).kind()
     }
 
-    /// Returns the level of a strategy.
+    /// Returns the isolation level of a strategy.
     pub fn level_of(&self, strategy: StrategyIndex) -> IsolationLevel {
         self.levels[self.place_of(strategy)]
     }
 
-    /// Returns the position of a strategy's level in the list of levels.
+    /// Returns the position of a strategy's isolation level in the list of levels.
     pub fn place_of(&self, strategy: StrategyIndex) -> usize {
         strategy.as_usize() % usize::from(self.len)
     }
@@ -248,7 +250,7 @@ impl IsolationLevels {
         self.as_slice().iter().enumerate().map(move |(place, level)| (*level, before(place, *level)))
     }
 
-    /// Returns `true` if some strategies have a level of this kind, in a run with enough
+    /// Returns `true` if some strategies have an isolation level of this kind, given enough
     /// strategies.
     pub fn has(&self, kind: Isolation) -> bool {
         self.as_slice().iter().any(|level| level.kind() == kind)
@@ -269,18 +271,19 @@ impl IsolationLevels {
         self.as_slice().iter().any(|level| level.speculation == Speculation::Closed)
     }
 
-    /// Returns `true` if all strategies have a level of this kind.
+    /// Returns `true` if all strategies have an isolation level of this kind.
     pub fn is_only(&self, kind: Isolation) -> bool {
         self.as_slice().iter().all(|level| level.kind() == kind)
     }
 
-    /// Returns the level that all strategies have; `None` if they differ.
+    /// Returns the isolation level that all strategies have; `None` if they differ.
     pub fn only(&self) -> Option<IsolationLevel> {
         let first = self.levels[0];
         self.as_slice().iter().all(|level| *level == first).then_some(first)
     }
 
-    /// Returns the different levels, in the order of [`Isolation::ALL`], and smaller groups first.
+    /// Returns the different isolation levels, in the order of [`Isolation::ALL`], smaller groups
+    /// first.
     pub fn distinct(&self) -> impl Iterator<Item = IsolationLevel> + use<> {
         self.as_slice().iter().copied().collect::<BTreeSet<_>>().into_iter()
     }

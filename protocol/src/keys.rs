@@ -10,10 +10,11 @@ use crate::role::Role;
 use crate::topology::{RunSegment, SegmentRights};
 use shm::attached::Access;
 
-/// The number of keys for strategies; one more is for segments that several of them write.
+/// The number of memory protection keys for strategies; one more is for segments that several
+/// write.
 pub const STRATEGY_KEYS: usize = 14;
 
-/// A protection key of a run's plan, before the kernel has given it a number.
+/// A memory protection key of a run's plan, before the kernel has given it a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PlannedKey {
     /// The key of a strategy, or of several if there are too few.
@@ -23,19 +24,20 @@ pub enum PlannedKey {
 }
 
 impl Plan {
-    /// Returns the strategies of level `keys`, in the order of their index.
+    /// Returns the strategies with the isolation level `keys`, in the order of their index.
     pub fn strategies_with_keys(&self) -> impl Iterator<Item = StrategyIndex> + '_ {
         let strategies = StrategyIndex::first(self.trading().strategies);
         strategies.filter(|strategy| self.isolation.kind_of(*strategy) == Isolation::Keys)
     }
 
-    /// Returns the protection key of a strategy; `None` if it has another level.
+    /// Returns the memory protection key of a strategy; `None` if it has another isolation level.
     pub fn key_of(&self, strategy: StrategyIndex) -> Option<PlannedKey> {
         let rank = self.strategies_with_keys().position(|other| other == strategy)?;
         Some(PlannedKey::Strategy(rank % STRATEGY_KEYS))
     }
 
-    /// Returns the number of keys that the strategies have together, without the shared one.
+    /// Returns the number of memory protection keys that the strategies have, without the shared
+    /// one.
     pub fn strategy_keys(&self) -> usize {
         self.strategies_with_keys().count().min(STRATEGY_KEYS)
     }

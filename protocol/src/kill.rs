@@ -23,7 +23,8 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Returns `true` if the scope includes an order with these properties.
+    /// Returns `true` if the scope of a kill switch or limit includes an order with these
+    /// properties.
     #[inline]
     pub const fn contains(
         self,
@@ -41,7 +42,7 @@ impl Scope {
         }
     }
 
-    /// Encodes the scope for segments and logs as two numbers, its kind and its index.
+    /// Encodes the scope of a kill switch or limit as two numbers, its kind and its index.
     pub const fn code(self) -> (u8, u16) {
         match self {
             Self::All => (0, 0),
@@ -52,7 +53,7 @@ impl Scope {
         }
     }
 
-    /// Decodes a scope from its kind and index; `None` for numbers that no scope has.
+    /// Decodes the scope of a kill switch or limit; `None` for numbers that no scope has.
     pub const fn from_code(kind: u8, index: u16) -> Option<Self> {
         match kind {
             0 => Some(Self::All),
@@ -139,7 +140,7 @@ impl KillSwitch {
     /// The largest number of a kill-switch change: an operator's command or one by the engine.
     pub const MAX_NUMBER: u32 = (1 << NUMBER_BITS) - 1;
 
-    /// Encodes the change as order id and detail of a stamp-log record.
+    /// Encodes the kill-switch change as order id and detail of a stamp-log record.
     pub const fn to_record(self) -> (OrderId, u8) {
         let (kind, index) = self.scope.code();
         let number = if self.number < Self::MAX_NUMBER { self.number } else { Self::MAX_NUMBER };

@@ -43,9 +43,9 @@ macro_rules! counters {
     };
 }
 
-/// The name of the counter of pushes that found a ring full, in every role.
+/// The name, in every role, of an agent's counter of pushes that found a ring full.
 pub const FULL: &str = "full";
-/// The name of the counter of invalid messages of peers, in every role.
+/// The name, in every role, of an agent's counter of invalid messages of peers.
 pub const PROTOCOL_ERRORS: &str = "protocol-errors";
 
 /// The name of the counter of top-of-book updates that a strategy received.

@@ -5,7 +5,7 @@ use crate::reject::Reject;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The value of a limit that is switched off.
+/// The value of a risk limit that is switched off.
 pub const OFF: u64 = u64::MAX;
 
 system::named_enum! {
@@ -36,7 +36,8 @@ system::named_enum! {
     }
 }
 
-/// What has a limit of its own, such as each strategy; [`Scope::All`] sets it for every member.
+/// What has a risk limit of its own, such as each strategy; [`Scope::All`] sets it for every
+/// member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitDomain {
     /// Each strategy has a limit of its own.
@@ -51,7 +52,7 @@ pub enum LimitDomain {
 }
 
 impl LimitDomain {
-    /// Returns `true` if a limit of this domain can be set for a scope.
+    /// Returns `true` if a risk limit of this domain can be set for a scope.
     pub const fn accepts_scope(self, scope: Scope) -> bool {
         match scope {
             Scope::All => true,
@@ -183,7 +184,8 @@ impl RiskControl {
     }
 }
 
-/// A limit with its scope. A later setting overrides an earlier one where both apply.
+/// A risk limit with its scope (the orders to which it applies). A later setting overrides an
+/// earlier one where both apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitSetting {
@@ -217,7 +219,7 @@ pub enum LimitError {
 }
 
 impl LimitSetting {
-    /// Checks the scope and the range of the setting.
+    /// Checks the scope and the range of the risk limit.
     pub fn check(&self) -> Result<(), LimitError> {
         let Self { scope, control, value } = *self;
         let record = control.info();

@@ -61,7 +61,7 @@ pub struct LinkPlan {
 }
 
 impl LinkPlan {
-    /// Describes a link from several writers to one reader, which the technique under test carries.
+    /// Describes a link from several roles to one role, which the technique under test carries.
     pub fn many_to_one(
         name: &str,
         writers: impl IntoIterator<Item = Role>,
@@ -79,7 +79,7 @@ impl LinkPlan {
         }
     }
 
-    /// Describes a ring from one role to another.
+    /// Describes a ring of `slots` slots from the role `writer` to the role `reader`.
     pub fn one_to_one(name: String, writer: Role, reader: Role, slots: u32) -> Self {
         Self {
             name,

@@ -33,7 +33,8 @@ impl LogTotals {
         Self { next: 0, counts: [0; POINTS], last: [0; POINTS], versions: vec![0; instruments] }
     }
 
-    /// Counts the log's records after the position of the last scan. The log may still be written.
+    /// Counts the stamp log's records after the position of the last scan. The log may still be
+    /// written.
     pub fn scan(&mut self, log: &ReadOnlyWords) {
         let records = log.len().saturating_sub(LOG_OFFSET) / RECORD_WORDS;
         while self.next < records {
@@ -62,18 +63,18 @@ impl LogTotals {
         }
     }
 
-    /// Returns the number of records of one stamp point.
+    /// Returns the number of the log's records of one stamp point.
     pub fn count(&self, point: Point) -> u64 {
         self.counts.get(point as usize).copied().unwrap_or(0)
     }
 
-    /// Returns the order in the last record of a stamp point.
+    /// Returns the id of the order in the log's last record of a stamp point.
     pub fn last(&self, point: Point) -> Option<OrderId> {
         let key = self.last.get(point as usize)?;
         Record::from_words(*key, 0).map(|record| record.id)
     }
 
-    /// Returns the last top-of-book version of each instrument; 0 for none.
+    /// Returns the last top-of-book version of each instrument in the stamp log; 0 for none.
     pub fn versions(&self) -> &[u64] {
         &self.versions
     }

@@ -20,7 +20,7 @@ use crate::index::VenueIndex;
 use shm::board::{BoardError, BoardShape, Reader};
 use shm::memory::ReadOnlyWords;
 
-/// Words of an instrument's top of book on a market-data board.
+/// Number of 64-bit words of an instrument's top of book on a market-data board.
 pub const TOP_OF_BOOK_WORDS: usize = 7;
 
 const AUCTION: u64 = 1 << 63;
@@ -60,7 +60,7 @@ pub struct TopOfBook {
 }
 
 impl TopOfBook {
-    /// Encodes the top of book as words.
+    /// Encodes the top of book as 64-bit words.
     #[inline]
     pub fn words(&self) -> [u64; TOP_OF_BOOK_WORDS] {
         let pair = |quote: Option<Quote>| {
@@ -132,7 +132,7 @@ pub struct Market {
 }
 
 impl Market {
-    /// Adds the market-data board of a venue.
+    /// Adds the market-data board of a venue to those that a strategy reads.
     pub fn follow(
         &mut self,
         venue: VenueIndex,
@@ -148,7 +148,8 @@ impl Market {
         Ok(())
     }
 
-    /// Returns the next top-of-book update; `None` once this duty cycle has polled its share.
+    /// Returns the strategy's next top-of-book update; `None` once this duty cycle has polled its
+    /// share.
     #[inline]
     pub fn next_tick(&mut self) -> Option<MarketTick> {
         while self.left > 0 {
@@ -199,12 +200,13 @@ impl Market {
         self.received
     }
 
-    /// Returns the number of top-of-book versions that were overwritten before they were read.
+    /// Returns the number of top-of-book versions that were overwritten before the strategy read
+    /// them.
     pub const fn missed(&self) -> u64 {
         self.missed
     }
 
-    /// Returns the number of invalid tops of book, which were ignored.
+    /// Returns the number of invalid tops of book that the strategy received and ignored.
     pub const fn invalid(&self) -> u64 {
         self.invalid
     }

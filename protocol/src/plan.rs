@@ -260,10 +260,10 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// The longest run id, in bytes.
+    /// The maximum length of a run's id, in bytes.
     pub const MAX_RUN_ID: usize = 64;
 
-    /// The largest number of slots of a ring in a plan.
+    /// The maximum number of slots of a ring in a plan.
     pub const MAX_CAPACITY: u32 = link::MAX_SLOTS;
 
     /// The prefix of the names of all segments of all runs.
@@ -274,7 +274,7 @@ impl Plan {
         format!("{}{}.{what}", Self::PREFIX, self.run)
     }
 
-    /// Returns the index of the thread that runs a role.
+    /// Returns the index, in the plan, of the thread that runs a role.
     pub fn thread_of(&self, role: Role) -> Option<usize> {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
     }
@@ -306,7 +306,7 @@ impl Plan {
         if levels.all(|other| other == first) { first } else { Isolation::Thread }
     }
 
-    /// Returns `true` if a process runs in a container; all others are trusted parts of bulkhead.
+    /// Returns `true` if a process of the plan runs in a container; all others are trusted.
     pub fn is_contained(&self, process: &ProcessPlan) -> bool {
         self.isolation_of(process) == Isolation::Container
             && self.roles_of(process).all(|role| role.is_isolated() && !self.is_kernel_consumer(role))
@@ -342,7 +342,7 @@ impl Plan {
         matches!(role, Role::Consumer(_)) && self.technique.is_kernel()
     }
 
-    /// Returns the index of the process that runs a role.
+    /// Returns the index, in the plan, of the process that runs a role.
     pub fn process_of(&self, role: Role) -> Option<usize> {
         let thread = u32::try_from(self.thread_of(role)?).ok()?;
         self.processes.iter().position(|process| process.threads.contains(&thread))
@@ -358,7 +358,8 @@ impl Plan {
         }
     }
 
-    /// Returns `true` if strategies trade in the run; a benchmark has measured loops instead.
+    /// Returns `true` if strategies trade in the planned run; a benchmark has measured loops
+    /// instead.
     pub const fn is_trading(&self) -> bool {
         matches!(self.workload, Workload::Trading(_))
     }
@@ -380,7 +381,7 @@ impl Plan {
         self.faults.iter().any(|fault| fault.target == venue)
     }
 
-    /// Returns the link of the plan with this name.
+    /// Returns the link (connection between two roles) with this name; `None` if there is none.
     pub fn link(&self, name: &str) -> Option<&LinkPlan> {
         self.links.iter().find(|link| link.name == name)
     }
@@ -410,7 +411,7 @@ impl Plan {
         self.roles_of(process).map(strategy).collect::<Option<_>>().unwrap_or_default()
     }
 
-    /// Returns the limits and the user of a process: those of its strategy. All strategies
+    /// Returns the resource limits and the user of a process: those of its strategy. All strategies
     /// of a group have the same.
     pub fn resources_of(&self, process: &ProcessPlan) -> &StrategyResources {
         static NONE: StrategyResources = StrategyResources::NONE;
@@ -430,7 +431,7 @@ impl Plan {
         threads.flat_map(|thread| thread.roles.iter().copied())
     }
 
-    /// Checks the topology and the requirements of the workload.
+    /// Checks the plan's topology and the requirements of its workload.
     pub fn validate(&self) -> Result<(), PlanError> {
         let run_id_ok = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         if self.run.is_empty() || self.run.len() > Self::MAX_RUN_ID || !self.run.bytes().all(run_id_ok) {

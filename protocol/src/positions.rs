@@ -11,7 +11,7 @@ use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
-/// Words of the position in an instrument: the quantity, and the average price.
+/// Number of 64-bit words of the position in an instrument: the quantity, and the average price.
 pub const POSITION_WORDS: usize = 2;
 
 /// The kind of the segment with a strategy's inherited positions, one for each instrument.
@@ -35,14 +35,14 @@ pub struct InheritedPosition {
 }
 
 impl Plan {
-    /// Returns `true` if strategies can have successors, which inherit positions.
+    /// Returns `true` if strategies of the plan can have successors, which inherit positions.
     pub fn has_inheritance(&self) -> bool {
         self.is_trading() && self.on_death != OnDeath::Stop
     }
 }
 
-/// Writes the positions in all instruments, in their order: quantity and average price. Positions
-/// without a place in the segment are left out.
+/// Writes a strategy's positions in all instruments, in their order: quantity and average price.
+/// Positions without a place in the segment are left out.
 pub fn write(segment: &AtomicWords, positions: impl Iterator<Item = (i64, i64)>) {
     let places = segment[HEADER_WORDS..].chunks_exact(POSITION_WORDS);
     for (place, (net, average_price)) in places.zip(positions) {
@@ -52,7 +52,7 @@ pub fn write(segment: &AtomicWords, positions: impl Iterator<Item = (i64, i64)>)
     }
 }
 
-/// Reads the positions that differ from 0, in the order of the instruments.
+/// Reads a strategy's positions that differ from 0, in the order of the instruments.
 pub fn read(segment: &ReadOnlyWords) -> impl Iterator<Item = InheritedPosition> + use<> {
     let segment = segment.clone();
     let count = segment.len().saturating_sub(HEADER_WORDS) / POSITION_WORDS;

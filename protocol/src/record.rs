@@ -12,9 +12,9 @@ system::named_enum! {
     }
 }
 
-/// Words of a stamp log's record.
+/// Number of 64-bit words of a stamp log's record.
 pub const RECORD_WORDS: usize = 2;
-/// Bytes of a stamp log's record.
+/// Size of a stamp log's record in bytes.
 pub const RECORD_BYTES: usize = 16;
 
 /// Makes an enum with codes from 1, and for each value a name and a meaning.
@@ -154,8 +154,8 @@ impl Point {
     }
 }
 
-/// A field of a final position, the detail of a [`Point::Position`] record. The record's id is the
-/// account: the strategy, and the instrument as its sequence.
+/// A field of a strategy's final position, the detail of a [`Point::Position`] record. The record's
+/// id is the account: the strategy, and the instrument as its sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum PositionField {
@@ -239,7 +239,7 @@ impl LinkEnd {
         Self { is_receiver: true, ..Self::sender(hand_off, peer, epoch) }
     }
 
-    /// Encodes the end as an order id: peer and epoch, and hand-off and end as the sequence.
+    /// Encodes the link's end as an order id: peer and epoch, and hand-off and end as the sequence.
     pub const fn id(self) -> OrderId {
         OrderId::new(self.peer, self.epoch, (self.hand_off as u64) << 1 | self.is_receiver as u64)
     }
@@ -270,7 +270,8 @@ pub struct TopOfBookWritten {
 }
 
 impl TopOfBookWritten {
-    /// Encodes the version as a record: venue as strategy, instrument in epoch and detail.
+    /// Encodes the top-of-book version as a record: venue as strategy, instrument in epoch and
+    /// detail.
     #[inline]
     pub const fn record(self) -> Record {
         let version = if self.version < u32::MAX as u64 { self.version } else { u32::MAX as u64 };
@@ -329,7 +330,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// Decodes a record from its two words; `None` for an unknown code, as at the end of a log.
+    /// Decodes a stamp-log record from its two words; `None` for an unknown code, as at a log's
+    /// end.
     #[inline]
     pub const fn from_words(key: u64, value: u64) -> Option<Self> {
         match point_of(key) {

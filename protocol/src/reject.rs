@@ -20,7 +20,8 @@ macro_rules! reasons {
                 }
             }
 
-            /// Returns the FIX OrdRejReason (tag 103) that is closest to the reason.
+            /// Returns the FIX OrdRejReason (tag 103) that is closest to the reason for rejecting
+            /// an order.
             pub const fn fix_code(self) -> u16 {
                 match self { $(Self::$variant => $fix,)+ }
             }
@@ -75,7 +76,7 @@ reasons! {
 }
 
 impl Reject {
-    /// Returns the code of the reason in reports and stamp logs, from 1.
+    /// Returns the code, in reports and stamp logs, of the reason for rejecting an order, from 1.
     #[inline]
     pub const fn code(self) -> u8 {
         self as u8

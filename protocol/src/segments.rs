@@ -32,12 +32,12 @@ use shm::sync::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Returns the submit hand-off of a trading plan: strategies to orchestrator.
+/// Returns the link of a trading plan that carries orders: strategies to orchestrator.
 pub fn submit_link(plan: &Plan) -> LinkSpec<'_> {
     plan.link(SUBMIT).expect("a trading plan has it").spec()
 }
 
-/// Returns the completion hand-off of a trading plan: gateways to orchestrator.
+/// Returns the link of a trading plan that carries reports: gateways to orchestrator.
 pub fn completion_link(plan: &Plan) -> LinkSpec<'_> {
     plan.link(COMPLETION).expect("a trading plan has it").spec()
 }

@@ -26,7 +26,8 @@ pub struct SendQueue {
 }
 
 impl SendQueue {
-    /// Creates an empty queue with memory for `capacity` messages. Takes some 3 µs a page.
+    /// Creates an empty queue of a sender with memory for `capacity` messages. Takes some 3 µs a
+    /// page.
     pub fn with_capacity(capacity: usize) -> Self {
         let mut messages = VecDeque::from(vec![[u64::MAX; MESSAGE_WORDS]; capacity]);
         messages.clear();
@@ -57,13 +58,13 @@ impl<P: Producer> Sender<P> {
         Self { ring, bell, queue: queue.into().messages, max_queued: usize::MAX }
     }
 
-    /// Creates a sender whose queue never holds more messages than its capacity.
+    /// Creates a sender for this ring whose queue never holds more messages than its capacity.
     pub fn bounded(ring: P, bell: Option<Doorbell>, queue: impl Into<SendQueue>) -> Self {
         let queue = queue.into();
         Self { max_queued: queue.capacity, ..Self::new(ring, bell, queue) }
     }
 
-    /// Sends a message, or queues it after those that are queued already.
+    /// Sends a message through the ring, or queues it after those that are queued already.
     #[inline(always)]
     pub fn push(&mut self, message: &Message) -> SendOutcome {
         if self.queue.is_empty() && self.ring.try_push(message).is_ok() {
@@ -82,12 +83,13 @@ impl<P: Producer> Sender<P> {
         SendOutcome::Queued
     }
 
-    /// Queues messages that a crashed predecessor did not send, after those already queued.
+    /// Adds messages that a crashed predecessor did not send to the end of the sender's queue.
     pub fn enqueue_all(&mut self, messages: impl IntoIterator<Item = Message>) {
         self.queue.extend(messages);
     }
 
-    /// Moves up to `max` queued messages into the ring while they fit. Returns their number.
+    /// Moves up to `max` messages from the sender's queue into the ring while they fit. Returns
+    /// their number.
     #[cold]
     pub fn flush(&mut self, max: usize) -> usize {
         let mut moved = 0;
@@ -115,24 +117,24 @@ impl<P: Producer> Sender<P> {
         self.queue.remove(index)
     }
 
-    /// Drops all queued messages, whose receiver is gone.
+    /// Drops all messages in the sender's queue, whose receiver is gone.
     pub fn clear(&mut self) {
         self.queue.clear();
     }
 
-    /// Returns `true` if messages are queued.
+    /// Returns `true` if messages wait in the sender's queue for space in the ring.
     #[inline(always)]
     pub fn has_queued(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// Returns the number of queued messages.
+    /// Returns the number of messages that wait in the sender's queue for space in the ring.
     #[inline(always)]
     pub fn queued(&self) -> usize {
         self.queue.len()
     }
 
-    /// Wakes the receiver, since a crashed predecessor may have sent a message without waking it.
+    /// Wakes the ring's receiver, since a crashed predecessor may have sent without waking it.
     #[inline(always)]
     pub fn ring_bell(&self) {
         if let Some(bell) = &self.bell {
@@ -140,12 +142,13 @@ impl<P: Producer> Sender<P> {
         }
     }
 
-    /// Returns the sending end of the ring.
+    /// Returns the sending end of the sender's ring.
     pub const fn ring(&self) -> &P {
         &self.ring
     }
 
-    /// Returns the sending end for changes; a message pushed into it overtakes the queued ones.
+    /// Returns the ring's sending end for changes; a message pushed into it overtakes the queued
+    /// ones.
     pub const fn ring_mut(&mut self) -> &mut P {
         &mut self.ring
     }

@@ -17,13 +17,13 @@ pub const WITHDRAWN: u8 = 0xFF;
 const REPORT_WORD: usize = 6;
 const REPORT_SHIFT: u32 = 32;
 
-/// Writes the sequence number of an instruction into its message.
+/// Writes the session's sequence number of an instruction into its message.
 #[inline]
 pub const fn number_instruction(message: &mut Message, number: u32) {
     message[1] = number as u64;
 }
 
-/// Returns an instruction's number; one that does not fit 32 bits is invalid.
+/// Returns an instruction's sequence number; one that does not fit 32 bits is invalid.
 #[inline]
 pub const fn instruction_number(message: &Message) -> u64 {
     message[1]
@@ -53,7 +53,7 @@ impl SessionNumbers {
         Self { next: count }
     }
 
-    /// Returns the sequence number of the next message to send, and advances the counter.
+    /// Returns the sequence number of the session's next message to send, and advances the counter.
     #[inline]
     pub const fn next_number(&mut self) -> u32 {
         let number = self.next;
@@ -61,7 +61,8 @@ impl SessionNumbers {
         number
     }
 
-    /// Returns `true` if a message has the expected number. The next one is expected anyway.
+    /// Returns `true` if a message has the session's expected sequence number. The next one is
+    /// expected anyway.
     #[inline]
     pub const fn try_accept(&mut self, number: u32) -> bool {
         let is_next = number == self.next;
@@ -69,7 +70,7 @@ impl SessionNumbers {
         is_next
     }
 
-    /// Returns the number of messages counted so far, modulo 2^32.
+    /// Returns the number of the session's messages counted so far, modulo 2^32.
     pub const fn count(&self) -> u32 {
         self.next
     }

@@ -24,9 +24,9 @@ pub struct Resolution {
 }
 
 impl Resolution {
-    /// One part in 2,048: finer than a table shows.
+    /// The fine resolution of a histogram, one part in 2,048: finer than a table shows.
     pub const FINE: Self = Self { bits: 11 };
-    /// One part in 32: for the parts of a run's time.
+    /// The coarse resolution of a histogram, one part in 32: for the parts of a run's time.
     pub const COARSE: Self = Self { bits: 5 };
 
     /// Returns the number of buckets of a histogram.
@@ -39,7 +39,7 @@ impl Resolution {
         (BUCKETS + self.bucket_count()).next_multiple_of(8)
     }
 
-    /// Returns the histogram bucket that a value belongs to.
+    /// Returns the index of the histogram bucket that a value belongs to.
     #[inline(always)]
     pub const fn bucket(self, value: u64) -> usize {
         let top = (1 << TOP) - 1;
@@ -66,7 +66,8 @@ pub struct SharedHistogram {
 }
 
 impl SharedHistogram {
-    /// Opens the histogram in [`Resolution::words`] words of shared memory. Existing counts stay.
+    /// Opens the writing end of a histogram in [`Resolution::words`] words of shared memory.
+    /// Existing counts stay.
     pub const fn new(words: AtomicWords, resolution: Resolution) -> Self {
         Self { words, resolution }
     }

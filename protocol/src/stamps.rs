@@ -42,7 +42,7 @@ use shm::sync::Ordering;
 /// Prefetch distance in bytes: the cache line after the one that is being filled.
 const AHEAD: usize = 128;
 
-/// The writing end of a stamp log.
+/// The writing end of a stamp log, a thread's log of times at which orders passed its stages.
 pub struct StampLog {
     records: AtomicWords,
     /// Offset of the next record's key; not in shared memory.
@@ -54,8 +54,9 @@ pub struct StampLog {
 }
 
 impl StampLog {
-    /// Opens the log in a thread's segment, and appends after earlier incarnations' records. The
-    /// number of gaps among them is in the status block, or counted by a scan if that was reset.
+    /// Opens the stamp log in a thread's segment, and appends after earlier incarnations' records.
+    /// The number of gaps among them is in the status block, or counted by a scan if that was
+    /// reset.
     pub fn new(segment: &AtomicWords) -> Self {
         let offset = crate::status::LOG_OFFSET;
         let view = segment.clone().into();
@@ -92,7 +93,8 @@ impl StampLog {
         self.append_with(point, id, 0, value);
     }
 
-    /// Appends a record as [`StampLog::append`] does, with a detail such as the venue.
+    /// Appends a record to the stamp log as [`StampLog::append`] does, with a detail such as the
+    /// venue.
     #[inline(always)]
     pub fn append_with(&mut self, point: Point, id: OrderId, detail: u8, value: u64) {
         self.append_words([key_with(point, id, detail), value]);
@@ -137,7 +139,7 @@ impl StampLog {
         self.append(Point::Checksum, end.id(), sum.value());
     }
 
-    /// Logs a time in which the thread did not run; `events` is called only if the gap is kept.
+    /// Logs a gap (a time in which the thread did not run); `events` is called only if it is kept.
     #[cold]
     pub fn offer_gap(
         &mut self,
@@ -151,7 +153,7 @@ impl StampLog {
         }
     }
 
-    /// Logs a time in which the thread did not run, if the log still has capacity for it.
+    /// Logs a gap (a time in which the thread did not run), if the log still has capacity for it.
     #[cold]
     pub fn append_gap(&mut self, gap: Gap) {
         if self.gaps.try_reserve() {
@@ -159,7 +161,7 @@ impl StampLog {
         }
     }
 
-    /// Logs a sleep that was followed by work, or counts it as dropped.
+    /// Logs a thread's sleep of `ticks` that was followed by work, or counts it as dropped.
     #[cold]
     pub fn offer_sleep(&mut self, ended: u64, ticks: u64, thresholds: &[u64; LEVELS]) {
         if self.sleeps.try_admit(ticks, thresholds) && self.sleeps.try_reserve() {
@@ -167,13 +169,13 @@ impl StampLog {
         }
     }
 
-    /// Returns the number of records lost because the log was full.
+    /// Returns the number of records lost because the stamp log was full.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 }
 
-/// Returns the number of records: those before the first key of zero, found by bisection.
+/// Returns the number of a stamp log's records: those before the first zero key, by bisection.
 pub fn count_records(segment: &ReadOnlyWords) -> usize {
     let offset = crate::status::LOG_OFFSET;
     let (mut low, mut high) = (0, (segment.len().saturating_sub(offset)) / RECORD_WORDS);
@@ -195,7 +197,7 @@ pub(crate) fn keys(segment: &ReadOnlyWords) -> impl DoubleEndedIterator<Item = u
     (0..count_records(segment)).map(move |record| segment.load(at(record), Ordering::Acquire))
 }
 
-/// Returns how many records of a stamp point a log holds.
+/// Returns how many records of a stamp point the log in a thread's segment holds.
 pub fn count_point(segment: &ReadOnlyWords, point: Point) -> usize {
     points_in(segment).filter(|other| *other == point).count()
 }

@@ -13,11 +13,11 @@ use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, LINE_WORDS, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
-/// Words of a thread's status block.
+/// Number of 64-bit words of a thread's status block.
 pub const STATUS_WORDS: usize = 64;
-/// Offset of the agents' counters in a thread's segment (words).
+/// Offset (words) of the agents' counters in a thread's segment.
 pub const COUNTERS_OFFSET: usize = HEADER_WORDS + STATUS_WORDS;
-/// Offset of the stamp records in a thread's segment (words).
+/// Offset (words) of the stamp log's records in a thread's segment.
 pub const LOG_OFFSET: usize = COUNTERS_OFFSET + COUNTER_WORDS;
 /// The kind of a thread's segment (status block, counters and stamp log); written by that thread.
 pub const KIND: SegmentKind = SegmentKind::new(
@@ -48,18 +48,19 @@ system::named_enum! {
 }
 
 impl ThreadState {
-    /// Returns `true` if there is a state with this code.
+    /// Returns `true` if there is a state of a thread with this code.
     pub const fn is_known(code: u64) -> bool {
         code <= ThreadState::Failed as u64
     }
 
-    /// Returns the state with this code; unknown: `Failed`, as its writer cannot be trusted.
+    /// Returns the state of a thread with this code; unknown: `Failed`, as its writer cannot be
+    /// trusted.
     pub const fn from_code(code: u64) -> Self {
         if Self::is_known(code) { Self::ALL[code as usize] } else { Self::Failed }
     }
 }
 
-/// A field of a status block, one word each. Counts are since the start of the run.
+/// A field of a thread's status block, one word each. Counts are since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum StatusField {
@@ -124,7 +125,7 @@ const GAPS_KEPT: usize = GAPS_DROPPED + 8;
 
 const _: () = assert!(GAPS_KEPT < StatusField::RecoveryBegunTicks as usize);
 
-/// The words that count gaps and sleeps, kept over all incarnations of the thread.
+/// The words of a status block that count gaps and sleeps, over all incarnations of the thread.
 pub const GAPS: Range<usize> = HEADER_WORDS + GAPS_DROPPED..HEADER_WORDS + GAPS_KEPT + 1;
 
 /// Returns the status words that count dropped and kept gaps, and dropped and kept sleeps.
@@ -141,12 +142,13 @@ pub struct ThreadStatus {
 }
 
 impl ThreadStatus {
-    /// Decodes copied words, of any value: a hostile block gives odd values, never a panic.
+    /// Decodes a status block's words, of any value: a hostile block gives odd values, never a
+    /// panic.
     pub const fn from_words(words: [u64; STATUS_WORDS]) -> Self {
         Self { words }
     }
 
-    /// Returns the value of a status field.
+    /// Returns the value of a field of the thread's status block.
     pub const fn get(&self, field: StatusField) -> u64 {
         self.words[field as usize]
     }
@@ -156,7 +158,7 @@ impl ThreadStatus {
         ThreadState::from_code(self.words[StatusField::State as usize])
     }
 
-    /// Returns the core to which the thread is pinned, as it read it back, if it is.
+    /// Returns the index of the core to which the thread is pinned, as it read it back, if it is.
     pub const fn core(&self) -> Option<u32> {
         match self.words[StatusField::CorePlusOne as usize] {
             0 => None,
@@ -164,8 +166,8 @@ impl ThreadStatus {
         }
     }
 
-    /// Returns the gaps and sleeps that the log did not keep. With no `sleep_records` planned, the
-    /// words of sleeps may hold gaps of an earlier build.
+    /// Returns the gaps (pauses) and sleeps of the thread that its log did not keep. With no
+    /// `sleep_records` planned, the words of sleeps may hold gaps of an earlier build.
     pub fn dropped_gaps(&self, sleep_records: u64) -> [DroppedGaps; 2] {
         let at = |word: usize| DroppedGaps { count: self.words[word], ticks: self.words[word + 1] };
         let (mut gaps, sleeps) = (at(GAPS_DROPPED), at(SLEEPS_DROPPED));
@@ -217,7 +219,7 @@ impl StatusWriter {
         CounterSlots::new(&self.counters)
     }
 
-    /// Stores a field: a plain store to a cache line that only this thread writes.
+    /// Stores a field of the thread's status block, in a cache line that only this thread writes.
     #[inline(always)]
     pub fn set(&self, field: StatusField, value: u64) {
         self.words[field as usize].store(value, Ordering::Relaxed);
@@ -228,7 +230,7 @@ impl StatusWriter {
         self.words[StatusField::State as usize].store(state as u64, Ordering::Release);
     }
 
-    /// Publishes an error text, cut to [`ERROR_BYTES`], and the state [`ThreadState::Failed`].
+    /// Publishes the thread's error text, cut to [`ERROR_BYTES`], and [`ThreadState::Failed`].
     pub fn fail(&self, error: &str) {
         let bytes = &error.as_bytes()[..error.len().min(ERROR_BYTES)];
         for (word, chunk) in self.words[StatusField::ErrorText as usize..].iter().zip(bytes.chunks(8)) {
@@ -261,7 +263,7 @@ pub fn read(segment: &ReadOnlyWords) -> ThreadStatus {
     ThreadStatus::from_words(words)
 }
 
-/// The fields that show a thread's progress, all in the block's first cache line.
+/// The fields that show a thread's progress, all in its status block's first cache line.
 #[derive(Clone, Copy, Debug)]
 pub struct LivenessSample {
     /// The code of the [`ThreadState`]; any value is possible.

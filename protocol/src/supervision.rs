@@ -104,7 +104,7 @@ impl ProofOfDeath {
     }
 }
 
-/// The current incarnation of a strategy or gateway, as published by the launcher.
+/// The current incarnation (restart number) of a strategy or gateway, as the launcher publishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incarnation {
     /// The number of the incarnation, from 0.
@@ -163,7 +163,8 @@ impl ControlWriter {
 }
 
 impl Control {
-    /// Returns a counter of deaths and restarts: one load of a cache line that rarely changes.
+    /// Returns a counter of strategies' and gateways' deaths and restarts: one load of a cache
+    /// line.
     #[inline(always)]
     pub fn generation(&self) -> u64 {
         self.view().load(GENERATION, Ordering::Acquire)
@@ -223,7 +224,7 @@ impl ProtocolViolation {
     }
 }
 
-/// A slot of the submit hand-off that was claimed and not written, at each poll since a given time.
+/// A slot of the submit hand-off's ring that was claimed, and unwritten at each poll since then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockedClaim {
     /// The number of the slot, modulo 2^54.
@@ -273,7 +274,7 @@ const fn word_offset(strategy: StrategyIndex, word: usize) -> usize {
 pub struct RepairsWriter(AtomicWords);
 
 impl RepairsWriter {
-    /// Creates the engine's end of the segment with its reports.
+    /// Creates the engine's end of the segment with its reports on dead or quarantined strategies.
     pub fn new(segment: &AtomicWords) -> Self {
         Self(segment.slice(0, REPAIRS_WORDS))
     }
@@ -282,7 +283,7 @@ impl RepairsWriter {
         self.0[word_offset(strategy, word)].store(value, Ordering::Relaxed);
     }
 
-    /// Reports that the repair after a dead incarnation is complete.
+    /// Reports that the repair after a strategy's dead incarnation is complete.
     pub fn set_repaired(&self, strategy: StrategyIndex, epoch: u16, noticed_ticks: u64, now_ticks: u64) {
         self.set(strategy, NOTICED, noticed_ticks);
         self.set(strategy, REPAIRED_TICKS, now_ticks);
@@ -301,13 +302,15 @@ impl RepairsWriter {
         self.notify();
     }
 
-    /// Returns `true` if this incarnation's repair was reported, possibly by a crashed engine.
+    /// Returns `true` if the strategy's incarnation was reported as repaired, also by a crashed
+    /// engine.
     pub fn was_repaired(&self, strategy: StrategyIndex, epoch: u16) -> bool {
         // Relaxed: our own stores, or those of a predecessor whose death is certain.
         self.0[word_offset(strategy, REPAIRED)].load(Ordering::Relaxed) == u64::from(epoch) + 1
     }
 
-    /// Returns `true` if this incarnation's quarantine was reported, possibly by a crashed engine.
+    /// Returns `true` if the strategy's incarnation was reported as quarantined, also by a crashed
+    /// engine.
     pub fn was_quarantined(&self, strategy: StrategyIndex, epoch: u16) -> bool {
         let word = self.0[word_offset(strategy, QUARANTINED)].load(Ordering::Relaxed);
         word != 0 && word >> 8 == u64::from(epoch)
@@ -319,7 +322,7 @@ impl RepairsWriter {
         self.notify();
     }
 
-    /// Reports the slot that blocks the submit hand-off; `None` if it is not blocked.
+    /// Reports the slot that blocks the submit hand-off of orders; `None` if it is not blocked.
     pub fn set_blocked(&self, at: Option<BlockedClaim>) {
         // Release, also below: pairs with the Acquire in `blocked_claim`: no time of another slot.
         self.0[BLOCKED_SLOT].store(0, Ordering::Release);
@@ -353,12 +356,12 @@ impl Repairs {
         Self(segment.slice(0, REPAIRS_WORDS))
     }
 
-    /// Returns the number of reports that the engine has made, for [`Repairs::wait`].
+    /// Returns the number of reports that the engine has made on strategies, for [`Repairs::wait`].
     pub fn report_count(&self) -> u64 {
         self.0.load(REPORT_COUNT, Ordering::Acquire)
     }
 
-    /// Sleeps until the engine has made more reports than a known number, or the time is over.
+    /// Sleeps until the engine has made more than `count` reports, or the time is over.
     pub fn wait(&self, count: u64, timeout: Duration) {
         if self.report_count() == count {
             self.0.wait(REPORT_COUNT, count as u32, timeout);
@@ -370,7 +373,7 @@ impl Repairs {
         ProtocolViolation::from_code(self.0.load(DAMAGE, Ordering::Acquire))
     }
 
-    /// Returns the slot that blocks the submit hand-off, if there is one.
+    /// Returns the slot that blocks the submit hand-off of orders, if there is one.
     pub fn blocked_claim(&self) -> Option<BlockedClaim> {
         let word = self.0.load(BLOCKED_SLOT, Ordering::Acquire);
         let since_ticks = self.0.load(BLOCKED_SINCE, Ordering::Acquire);
@@ -382,7 +385,7 @@ impl Repairs {
         Some(BlockedClaim { slot: word >> (ANNOUNCER_BITS + 1), announcer, since_ticks })
     }
 
-    /// Returns the engine's report about a strategy.
+    /// Returns the engine's report about the repair after a strategy's death or quarantine.
     pub fn strategy_repair(&self, strategy: StrategyIndex) -> Repair {
         assert!(strategy.as_usize() < MAX_STRATEGIES);
         // Acquire: pairs with the Release in `set_repaired` and `quarantine`.

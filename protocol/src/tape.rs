@@ -14,9 +14,9 @@ use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
-/// Number of price levels of each side of a book that the tape keeps.
+/// Number of price levels of each side of an order book that an exchange's tape keeps.
 pub const TAPED_LEVELS: usize = 64;
-/// Number of instruments whose final books the tape keeps.
+/// Number of instruments whose final order books an exchange's tape keeps.
 pub const TAPED_INSTRUMENTS: usize = 64;
 
 const TRADES: usize = HEADER_WORDS;
@@ -24,11 +24,11 @@ const DROPPED: usize = HEADER_WORDS + 1;
 const CLOSED: usize = HEADER_WORDS + 2;
 const BOOKS: usize = HEADER_WORDS + 3;
 const LEVEL_WORDS: usize = 3;
-/// Words of a trade on the tape.
+/// Number of 64-bit words of a trade on an exchange's tape (its list of trades).
 pub const TRADE_WORDS: usize = 6;
 const TRADES_AT: usize = BOOKS + TAPED_INSTRUMENTS * 2 * TAPED_LEVELS * LEVEL_WORDS;
 
-/// The kind of a tape segment; written by the exchange.
+/// The segment kind of an exchange's tape (its list of trades); written by the exchange.
 pub const KIND: SegmentKind =
     SegmentKind::new(20, "tape", &[("books", BOOKS), ("trades", TRADES_AT), ("trade-words", TRADE_WORDS)])
         .of_slots(TRADES_AT, TRADE_WORDS);
@@ -55,7 +55,7 @@ pub struct TapedTrade {
     pub quantity: u64,
 }
 
-/// A price level of an exchange's final book.
+/// A price level of an exchange's final order book.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TapedLevel {
     /// The price in cents.
@@ -66,7 +66,7 @@ pub struct TapedLevel {
     pub orders: u64,
 }
 
-/// The writing end of an exchange's tape.
+/// The writing end of an exchange's tape (its list of trades).
 pub struct TapeWriter {
     words: AtomicWords,
     trades: usize,
@@ -80,7 +80,7 @@ impl TapeWriter {
         Self { words: segment.clone(), trades: 0, dropped: 0 }
     }
 
-    /// Opens a tape of a crashed exchange, to append after its trades.
+    /// Opens the tape (list of trades) of a crashed exchange, to append after its trades.
     pub fn resume(segment: &AtomicWords) -> Self {
         let tape = Self::new(segment);
         // Relaxed: the writer's death is certain, so all its stores are visible.
@@ -88,12 +88,13 @@ impl TapeWriter {
         Self { trades: trades as usize, dropped, ..tape }
     }
 
-    /// Returns the number of trades so far, including those that did not fit on the tape.
+    /// Returns the number of the exchange's trades so far, including those that did not fit on the
+    /// tape.
     pub const fn total_trades(&self) -> u64 {
         self.trades as u64 + self.dropped
     }
 
-    /// Appends a trade to the tape; one that does not fit is only counted.
+    /// Appends a trade to the exchange's tape; one that does not fit is only counted.
     #[inline]
     pub fn append_trade(&mut self, trade: &TapedTrade) {
         let at = TRADES_AT + self.trades * TRADE_WORDS;
@@ -113,7 +114,7 @@ impl TapeWriter {
         self.words[TRADES].store(self.trades as u64, Ordering::Release);
     }
 
-    /// Writes a price level of a final book; `rank` 0 is the best, excess levels are ignored.
+    /// Writes a price level of a final order book; `rank` 0 is the best, excess levels are ignored.
     pub fn write_level(&self, instrument: u16, is_sell: bool, rank: usize, level: TapedLevel) {
         if usize::from(instrument) >= TAPED_INSTRUMENTS || rank >= TAPED_LEVELS {
             return;
@@ -126,7 +127,7 @@ impl TapeWriter {
         }
     }
 
-    /// Marks the tape as complete, with all price levels of the final books.
+    /// Marks the exchange's tape as complete, with all price levels of the final books.
     pub fn close(&self) {
         // Release: pairs with the Acquire in `TapeView::is_closed`.
         self.words[CLOSED].store(1, Ordering::Release);
@@ -137,7 +138,7 @@ const fn level_at(instrument: usize, is_sell: bool, rank: usize) -> usize {
     BOOKS + ((instrument * 2 + is_sell as usize) * TAPED_LEVELS + rank) * LEVEL_WORDS
 }
 
-/// The reading end of an exchange's tape.
+/// The reading end of an exchange's tape (its list of trades).
 pub struct TapeView {
     words: ReadOnlyWords,
 }
@@ -149,7 +150,7 @@ impl TapeView {
         (words.len() >= TRADES_AT).then_some(Self { words })
     }
 
-    /// Returns the trades on the tape.
+    /// Returns the trades on the exchange's tape.
     pub fn trades(&self) -> impl Iterator<Item = TapedTrade> + '_ {
         let count = self.words.load(TRADES, Ordering::Acquire) as usize;
         let max_trades = (self.words.len() - TRADES_AT) / TRADE_WORDS;
@@ -168,17 +169,17 @@ impl TapeView {
         })
     }
 
-    /// Returns the number of trades that did not fit on the tape.
+    /// Returns the number of trades that did not fit on the exchange's tape.
     pub fn dropped(&self) -> u64 {
         self.words.load(DROPPED, Ordering::Relaxed)
     }
 
-    /// Returns `true` if trading ended normally and the tape has the final books.
+    /// Returns `true` if trading ended normally and the exchange's tape has the final books.
     pub fn is_closed(&self) -> bool {
         self.words.load(CLOSED, Ordering::Acquire) == 1
     }
 
-    /// Returns the price levels of a side of a final book, the best first.
+    /// Returns the price levels of one side of an instrument's final order book, the best first.
     pub fn levels(&self, instrument: u16, is_sell: bool) -> impl Iterator<Item = TapedLevel> + '_ {
         let ranks = if usize::from(instrument) < TAPED_INSTRUMENTS { TAPED_LEVELS } else { 0 };
         let level = move |rank| {

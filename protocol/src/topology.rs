@@ -57,20 +57,20 @@ pub const CONTROL_KIND: SegmentKind = {
     SegmentKind { layout: SegmentKind::new(1, "control", &layouts).layout, ..control::KIND }
 };
 
-/// Words of an order in a strategy's schedule segment: see `strategy::schedule`.
+/// Number of 64-bit words of an order in a strategy's schedule segment.
 pub const SCHEDULE_ENTRY_WORDS: usize = 4;
 
 /// The kind of the segment with a strategy's schedule; written by the launcher before the start.
 pub const SCHEDULE_KIND: SegmentKind = SegmentKind::new(4, "schedule", &[("entry", SCHEDULE_ENTRY_WORDS)])
     .of_slots(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
 
-/// The name within the run of the segment with the replay order of a recording's orders.
+/// The name within the run of the segment with the order in which a recorded flow is replayed.
 pub const REPLAY_SEGMENT: &str = "turns";
 
 /// The kind of the segment with the replay order, one word each, which the launcher writes.
 pub const REPLAY_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)]).of_slots(HEADER_WORDS, 1);
 
-/// One order in the replay order of a recording: its strategy and its venue.
+/// One order of a recorded flow, in the order of the replay: its strategy and its venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayStep {
     /// The strategy that sends the order.
@@ -182,7 +182,7 @@ impl RunSegment {
         Self { spec, purpose, reset_with_role: None, rights }
     }
 
-    /// Returns the highest right to the segment of any of these roles.
+    /// Returns the highest access right that any of these roles has to the segment.
     pub fn access(&self, roles: impl IntoIterator<Item = Role>) -> Option<Access> {
         match &self.rights {
             SegmentRights::Everybody(access) => Some(*access),

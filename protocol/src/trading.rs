@@ -12,7 +12,7 @@ use crate::wire::{MAX_REPORTS, MAX_STRATEGIES, MAX_VENUES};
 use crate::workload::{ExchangePlacement, Speculation};
 use std::collections::BTreeMap;
 
-/// The name of the submit hand-off: strategies to orchestrator.
+/// The name of the hand-off that carries orders: strategies to orchestrator.
 pub const SUBMIT: &str = "submit";
 /// Environment variable with the run's address ([`control_at`](crate::segments::control_at)).
 pub const RUN_VARIABLE: &str = "BULKHEAD_RUN";
@@ -25,7 +25,7 @@ pub const KIND_VARIABLE: &str = "BULKHEAD_KIND";
 /// The name of the engine's process.
 const ENGINE: &str = "engine";
 
-/// The name of the completion hand-off: gateways to orchestrator.
+/// The name of the hand-off that carries reports: gateways to orchestrator.
 pub const COMPLETION: &str = "completion";
 
 /// Returns the name of the 1→1 link from the orchestrator to a gateway.
@@ -104,7 +104,7 @@ impl Plan {
         self
     }
 
-    /// Returns the command of a process that is an external program; else `None`.
+    /// Returns the command of a plan's process that is an external program; else `None`.
     pub fn program_of(&self, process: &ProcessPlan) -> Option<&str> {
         self.roles_of(process).find_map(|role| match role {
             Role::Strategy(index) => self.trading().program_of(index),

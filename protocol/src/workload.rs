@@ -206,7 +206,8 @@ impl Trading {
     /// awake.
     pub const WASHOUT_NS: u64 = 3_000_000;
 
-    /// The strategy that sends recorded or generated orders at the times of its schedule.
+    /// The name of the strategy that sends recorded or generated orders at the times of its
+    /// schedule.
     pub const PLAYER: &'static str = "player";
     /// The kinds of strategies that follow a schedule: player, market maker, taker and crosser.
     pub const ON_SCHEDULE: [&'static str; 4] = [Self::PLAYER, "maker", "taker", "crosser"];
@@ -243,7 +244,7 @@ impl Trading {
         strategy.0 < self.strategies && strategy.0 >= self.strategies.saturating_sub(self.spare_strategies)
     }
 
-    /// Returns the spare strategies.
+    /// Returns the indices of the spare strategies, whose first incarnation never runs.
     pub fn spares(&self) -> impl ExactSizeIterator<Item = StrategyIndex> + Clone + use<> {
         (self.strategies.saturating_sub(self.spare_strategies)..self.strategies).map(StrategyIndex)
     }
@@ -257,7 +258,8 @@ impl Trading {
         }
     }
 
-    /// Returns the command in a strategy kind that is an external program; `None` for other kinds.
+    /// Returns the command in a strategy's kind if that is an external program; `None` for other
+    /// kinds.
     pub fn command_of(kind: &str) -> Option<&str> {
         kind.strip_prefix(Self::PROGRAM)
     }
@@ -273,8 +275,8 @@ impl Trading {
         self.resources.get(strategy.as_usize()).unwrap_or(&NONE)
     }
 
-    /// Returns the limits and users that are set, in lines for people. Adjacent strategies with
-    /// equal ones share a line.
+    /// Returns the strategies' resource limits and users that are set, in lines for people.
+    /// Adjacent strategies with equal ones share a line.
     pub fn resource_lines(&self) -> Vec<String> {
         let all: Vec<(usize, &StrategyResources)> = self.resources.iter().enumerate().collect();
         let line = |group: &[(usize, &StrategyResources)]| {
@@ -300,12 +302,14 @@ impl Trading {
             || self.strategy_kinds.iter().any(|kind| Self::command_of(kind).is_some())
     }
 
-    /// Returns a strategy's pacing: scheduled (open loop) or closed, also without a schedule.
+    /// Returns a strategy's pacing: by schedule (open loop) or closed loop, also without a
+    /// schedule.
     pub fn pacing_of(&self, strategy: StrategyIndex) -> Pacing {
         if Self::ON_SCHEDULE.contains(&self.strategy_kind(strategy)) { self.pacing } else { Pacing::Closed }
     }
 
-    /// Returns the pacing of the run: closed loop unless every strategy follows a schedule.
+    /// Returns the pacing of the run's orders: closed loop unless every strategy follows a
+    /// schedule.
     pub fn overall_pacing(&self) -> Pacing {
         let is_scheduled = |kind: &String| Self::ON_SCHEDULE.contains(&kind.as_str());
         if self.strategy_kinds.iter().all(is_scheduled) { self.pacing } else { Pacing::Closed }
@@ -371,7 +375,7 @@ impl Trading {
         self.venue_and_credential(gateway).0
     }
 
-    /// Returns the place of a gateway for people: `venue-1`, with several credentials
+    /// Returns a gateway's venue and credential for people: `venue-1`, with several credentials
     /// `venue-1/credential-0`.
     pub fn gateway_place(&self, gateway: GatewayIndex) -> String {
         let (venue, credential) = self.venue_and_credential(gateway);
@@ -386,7 +390,7 @@ impl Trading {
         self.venue_kind(venue) == Self::BOOK
     }
 
-    /// Returns the venues that are exchanges.
+    /// Returns the indices of the venues that are exchanges with a matching engine.
     pub fn books(&self) -> impl Iterator<Item = VenueIndex> + '_ {
         VenueIndex::first(self.venues).filter(|venue| self.is_book(*venue))
     }
@@ -396,12 +400,12 @@ impl Trading {
         self.instruments.len().max(1)
     }
 
-    /// Returns the venues whose market data strategies can read.
+    /// Returns the indices of the venues whose market data strategies can read.
     pub fn boards(&self) -> impl Iterator<Item = VenueIndex> + '_ {
         self.books().filter(|_| self.market_data)
     }
 
-    /// Returns the orders to one gateway for which queue memory is allocated.
+    /// Returns the number of orders to one gateway for which queue memory is allocated.
     pub fn pending_capacity(&self, gateway: GatewayIndex) -> usize {
         let (_, credential) = self.venue_and_credential(gateway);
         let open = StrategyIndex::first(self.strategies).zip(&self.orders);
@@ -411,7 +415,7 @@ impl Trading {
         open.clamp(1, u64::from(Self::MAX_WAITING_ORDERS) / u64::from(self.gateways().max(1))) as usize
     }
 
-    /// Returns the number of orders of all strategies together (saturating).
+    /// Returns the number of orders of all strategies of the run together (saturating).
     pub fn total_orders(&self) -> u64 {
         self.orders.iter().fold(0, |sum: u64, orders| sum.saturating_add(*orders))
     }

@@ -23,7 +23,8 @@ use std::path::PathBuf;
 const CHUNK_WORDS: usize = 8192;
 const WORD_BYTES: usize = size_of::<u64>();
 
-/// The first effect of a termination signal on a run. A second one always ends it at once.
+/// The effect of the first termination signal on a benchmark run. A second one always ends it at
+/// once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interruption {
@@ -34,7 +35,7 @@ pub enum Interruption {
 }
 
 impl Interruption {
-    /// Returns the number of termination signals that end a run at once.
+    /// Returns the number of termination signals that end a benchmark run at once.
     pub const fn max_signals(self) -> usize {
         match self {
             Self::Drain => 2,
@@ -57,7 +58,7 @@ pub enum BenchmarkRequest {
     Run(Box<RunRequest>),
 }
 
-/// The plan of a requested run, which has no identity yet, and its place.
+/// The plan of a requested benchmark run, which has no identity yet, and its output folder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRequest {
     /// Plan of the requested run.
@@ -101,7 +102,7 @@ pub struct RunReply {
     pub board_words: Option<usize>,
 }
 
-/// The clock of the runs that one process made.
+/// The clock of the benchmark runs that one process made.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunClock {
     /// Source of the clock's ticks.
@@ -112,7 +113,7 @@ pub struct RunClock {
     pub ns_per_tick: f64,
 }
 
-/// The reason why a request was not fulfilled.
+/// The reason why a requested benchmark run was not made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BenchmarkFailure {
     /// Kind of the failure, which decides the exit code.
@@ -121,7 +122,7 @@ pub struct BenchmarkFailure {
     pub causes: Vec<String>,
 }
 
-/// The kind of a failure, by the exit code of a command that ends with it.
+/// The kind of a benchmark's failure, by the exit code of a command that ends with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
@@ -133,7 +134,7 @@ pub enum FailureKind {
     Other,
 }
 
-/// Returns the number of due times that follow the request of a run.
+/// Returns the number of the board writes' due times that follow the request of a run.
 pub fn write_time_count(plan: &Plan) -> usize {
     match &plan.workload {
         Workload::Board(work) => work.scheduled.unwrap_or(0) as usize,
@@ -141,13 +142,13 @@ pub fn write_time_count(plan: &Plan) -> usize {
     }
 }
 
-/// Writes a request or a reply as one line of JSON.
+/// Writes a benchmark's request or reply as one line of JSON.
 pub fn write_line(output: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *output, message)?;
     output.write_all(b"\n")
 }
 
-/// Reads a request or a reply from one line of JSON; `None` at the end of the input.
+/// Reads a benchmark's request or reply from one line of JSON; `None` at the end of the input.
 ///
 /// # Errors
 /// `InvalidData`: the line is not such a message.

@@ -3,8 +3,8 @@
 /// Upper bound of core numbers, so that a hostile range cannot exhaust memory.
 const MAX_CORES: u32 = 8192;
 
-/// Parses a CPU list such as `0,2-5`. Returns the cores ascending and without duplicates, or `None`
-/// if the text is invalid. An empty text is an empty list.
+/// Parses a list of CPU cores such as `0,2-5`. Returns the cores ascending and without duplicates,
+/// or `None` if the text is invalid. An empty text is an empty list.
 pub fn parse(text: &str) -> Option<Vec<u32>> {
     let mut cores = Vec::new();
     if text.trim().is_empty() {
@@ -24,7 +24,7 @@ pub fn parse(text: &str) -> Option<Vec<u32>> {
     Some(cores)
 }
 
-/// Formats ascending core numbers as a CPU list, with consecutive ones as ranges. Returns an empty
+/// Formats ascending CPU core numbers as a list, with consecutive ones as ranges. Returns an empty
 /// text for an empty list.
 pub fn format(cores: &[u32]) -> String {
     let mut text = String::new();

@@ -49,7 +49,7 @@ pub struct CpuShortage {
 }
 
 impl CpuShortage {
-    /// Returns why the thread did not run, as far as the counters tell.
+    /// Returns why the thread did not run on a CPU, as far as the counters tell.
     pub fn cause(&self) -> &'static str {
         let is_share = |ns: u64, of: u64, parts: u64| of > 0 && ns.saturating_mul(parts) >= of;
         let over = self.over_ns;
@@ -81,7 +81,7 @@ impl CpuShortage {
         self.ran_ns.saturating_mul(4) < equal
     }
 
-    /// Describes the counters in one line: `over 2,000 ms it ran 3.00 ms and waited …`.
+    /// Describes the shortage in one line: `over 2,000 ms it ran 3.00 ms and waited …`.
     pub fn describe(&self) -> String {
         let Self { over_ns, ran_ns, waited_ns, .. } = *self;
         let mut text = format!(

@@ -77,7 +77,7 @@ pub trait Document: Serialize + Sized {
     }
 }
 
-/// Reads a document from its file in a folder.
+/// Reads a document (a versioned JSON file) from a folder.
 ///
 /// # Errors
 /// No such file, or one that is damaged or of another version.
@@ -112,7 +112,7 @@ struct SchemaHeader {
     version: Option<String>,
 }
 
-/// The kind of an error in reading a document.
+/// The kind of an error in reading a document (a versioned JSON file).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentFault {
     /// The document's file is missing.
@@ -133,7 +133,7 @@ pub enum DocumentFault {
     Content,
 }
 
-/// An error in reading a document.
+/// An error in reading a document (a versioned JSON file).
 #[derive(Debug, Error)]
 #[error("{message}")]
 pub struct DocumentError {
@@ -146,7 +146,8 @@ pub struct DocumentError {
 }
 
 impl DocumentError {
-    /// Creates an error of a kind about a file. The message names path, cause and remedy.
+    /// Creates an error of this kind about a document's file. The message names path, cause and
+    /// remedy.
     pub fn new(fault: DocumentFault, path: &Path, message: String) -> Self {
         Self { fault, path: path.to_owned(), message }
     }

@@ -23,7 +23,7 @@ const FOLDERS: [(&str, &str); 11] = [
     ("predict", "the folder of a prediction, not of a run: launcher resume {} shows it"),
 ];
 
-/// The head of an experiment's record.
+/// The head of an experiment's saved record: its kind, its state and its process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExperimentHead {
     /// The kind of the experiment: `bill`, `compare`, `lab`.

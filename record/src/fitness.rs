@@ -10,9 +10,9 @@ use protocol::plan::{Idle, Plan, Role, ThreadPlan};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The verdict on latencies that may be quoted.
+/// The text of the verdict that a run's latencies may be quoted.
 pub const FIT: &str = "fit for latency claims";
-/// The verdict on latencies that may not be quoted.
+/// The text of the verdict that a run's latencies may not be quoted.
 pub const UNFIT: &str = "not fit for latency claims";
 const MAX_REASONS: usize = 12;
 
@@ -26,17 +26,17 @@ pub struct Fitness {
 }
 
 impl Fitness {
-    /// Creates the verdict from the reasons against quoting the latencies: fit if there are none.
+    /// Creates the verdict on a run's latencies from the reasons against quoting them: fit if none.
     pub fn new(reasons: Vec<String>) -> Self {
         Self { is_fit: reasons.is_empty(), reasons }
     }
 
-    /// Creates the verdict on figures of the deterministic simulation.
+    /// Creates the verdict that latencies of the deterministic simulation may not be quoted.
     pub fn simulated() -> Self {
         Self::new(vec!["simulated time: it counts steps, not nanoseconds".into()])
     }
 
-    /// Creates the verdict on several runs together, each with its own verdict and reasons.
+    /// Creates the verdict on the latencies of several runs, each with its own verdict and reasons.
     /// `planned` is the number of runs that were to be made.
     pub fn from_runs<'a>(runs: impl Iterator<Item = (bool, &'a [String])>, planned: usize) -> Self {
         let runs: Vec<_> = runs.collect();
@@ -49,8 +49,9 @@ impl Fitness {
         Self { is_fit: false, reasons }
     }
 
-    /// Creates the verdict on a benchmark of `agents` threads on `cores`, which has no runs of the
-    /// engine. `unfit` are the reasons for which `launcher doctor` called the machine unfit before.
+    /// Creates the verdict on the latencies of a benchmark of `agents` threads on `cores`, which
+    /// has no runs of the engine. `unfit` are the reasons for which `launcher doctor` called the
+    /// machine unfit before.
     pub fn from_machine(machine: &Machine, cores: &[u32], agents: usize, unfit: &[String]) -> Self {
         let used: BTreeSet<u32> = cores.iter().copied().collect();
         let mut reasons = unfit.to_vec();

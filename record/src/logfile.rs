@@ -38,7 +38,7 @@ pub fn file_name(thread: &str) -> String {
     format!("{thread}.{EXTENSION}")
 }
 
-/// Number of bytes before the first record in a saved log.
+/// Number of bytes before the first record in a file with a saved stamp log.
 pub const RECORDS_AT: u64 = (LOG_OFFSET * 8) as u64;
 
 /// Writes one thread's stamp log to a file: header, status block and records. `header` replaces the
@@ -70,7 +70,7 @@ pub enum LogFault {
     Invalid,
 }
 
-/// An error in a saved log, or an early end of it.
+/// An error in a saved stamp log, or an early end of it.
 #[derive(Clone, Debug, Error)]
 #[error("{file}: {what}")]
 pub struct LogError {
@@ -81,12 +81,12 @@ pub struct LogError {
 }
 
 impl LogError {
-    /// Creates an error about a log whose content is wrong.
+    /// Creates an error about a saved stamp log whose content is wrong.
     pub fn invalid(file: impl Into<String>, what: impl ToString) -> Self {
         Self { fault: LogFault::Invalid, file: file.into(), what: what.to_string() }
     }
 
-    /// Creates an error about a log that cannot be read.
+    /// Creates an error about a saved stamp log that cannot be read.
     pub fn unreadable(file: impl Into<String>, source: impl ToString) -> Self {
         Self { fault: LogFault::Unreadable, ..Self::invalid(file, source) }
     }
@@ -108,7 +108,8 @@ pub struct LogReader<R = File> {
 }
 
 impl LogReader<File> {
-    /// Opens a saved log and checks its header. With `run`, also that the log belongs to that run.
+    /// Opens a saved stamp log and checks its header. With `run`, also that the log belongs to that
+    /// run.
     pub fn open(path: &Path, run: Option<&str>) -> Result<Self, LogError> {
         let name = || path.display().to_string();
         let io = |source| LogError::unreadable(name(), source);
@@ -127,7 +128,7 @@ impl LogReader<File> {
 }
 
 impl<R: Read> LogReader<R> {
-    /// Creates a reader of a log from `source`; `file` names the log in errors.
+    /// Creates a reader of a stamp log from `source`; `file` names the log in errors.
     pub fn new(mut source: R, file: String, run: Option<&str>) -> Result<Self, LogError> {
         let mut front = [0; LOG_OFFSET * 8];
         let bytes =
@@ -159,7 +160,7 @@ impl<R: Read> LogReader<R> {
         Ok(Self { source, file, header, status, counters, block: Vec::new(), records: 0, ended: None })
     }
 
-    /// Returns the checked header of the segment that the log was saved from.
+    /// Returns the checked header of the segment from which the stamp log was saved.
     pub const fn header(&self) -> &Header {
         &self.header
     }
@@ -174,17 +175,17 @@ impl<R: Read> LogReader<R> {
         &self.counters
     }
 
-    /// Returns the path of the log, its name in errors.
+    /// Returns the path of the saved stamp log, its name in errors.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// Returns the number of records returned so far; after the last block, of the whole log.
+    /// Returns the number of the log's records returned so far; after the last block, of all.
     pub const fn records(&self) -> u64 {
         self.records
     }
 
-    /// Returns the next block of records in log order; `None` after the last.
+    /// Returns the next block of the log's records in order; `None` after the last.
     ///
     /// # Errors
     /// [`LogError`] at the first invalid record, after all records before it were returned.
@@ -254,7 +255,7 @@ impl<R: Read> LogReader<R> {
     }
 }
 
-/// A block of consecutive records of a log, whose keys were checked.
+/// A block of consecutive records of a stamp log, whose keys were checked.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordBlock<'a> {
     /// Number of the first record in the log, from 0.

@@ -60,7 +60,7 @@ pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {}", count(number), plural(noun, number))
 }
 
-/// Returns a noun in the form that goes with this number: `case` or `cases`, `strategy` or
+/// Returns an English noun in the form that goes with this number: `case` or `cases`, `strategy` or
 /// `strategies`, `process` or `processes`.
 pub fn plural(noun: &str, number: u64) -> String {
     match noun.strip_suffix('y') {
@@ -71,7 +71,8 @@ pub fn plural(noun: &str, number: u64) -> String {
     }
 }
 
-/// Formats a whole number in at most six characters: `99,999`, then `1.23 M`, `12.3 M`, `45.6 G`.
+/// Formats a whole number for people in at most six characters: `99,999`, then `1.23 M`, `12.3 M`,
+/// `45.6 G`.
 pub fn short(number: u64) -> String {
     const UNITS: [(&str, f64); 5] = [("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("E", 1e18)];
     if number <= 99_999 {
@@ -82,8 +83,8 @@ pub fn short(number: u64) -> String {
     format!("{} {}", plain(number / unit.1), unit.0)
 }
 
-/// Formats a number with three significant digits: `0.42`, `12.3`, `1,234`; a dash if it is not
-/// finite. It is whole from 100 on.
+/// Formats a number for people with three significant digits: `0.42`, `12.3`, `1,234`; a dash if it
+/// is not finite. It is whole from 100 on.
 pub fn plain(number: f64) -> String {
     match number.abs() {
         size if !size.is_finite() => "–".into(),

@@ -75,7 +75,7 @@ pub struct RunRecord {
     pub misses: CacheMisses,
 }
 
-/// The build of bulkhead that made a run.
+/// The build of bulkhead (commit, compiler and profile) that made a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Build {
     /// The commit of the sources, abbreviated; `None` if they had no history.
@@ -264,7 +264,7 @@ pub struct Addition {
     pub running_ns: Option<u64>,
 }
 
-/// A strategy or a process that stayed down after failed restarts.
+/// A strategy or a process that stayed down (was given up) after failed restarts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StayedDown {
     /// Number of consecutive failed restarts; 0 if none was tried.
@@ -434,7 +434,7 @@ pub fn ns_per_tick(record: &RunRecord) -> f64 {
     if measured.is_finite() && measured > 0.0 { measured } else { record.plan.ns_per_tick }
 }
 
-/// The calibration of a run's clock: ticks against nanoseconds.
+/// The calibration of a run's clock: how many ticks passed in how many nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockCalibration {
     /// Nanoseconds per tick, calibrated against CLOCK_MONOTONIC over the whole run.

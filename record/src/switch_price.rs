@@ -4,8 +4,8 @@ use crate::numbers::{duration, signed};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// The price of a switch between address spaces, with memory of a size on each side. All times are
-/// nanoseconds for one switch.
+/// The price of a switch of a core between address spaces, with memory of a size on each side. All
+/// times are nanoseconds for one switch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SwitchPrice {
     /// Memory that each side walks before it hands over, in bytes.
@@ -23,8 +23,8 @@ pub struct SwitchPrice {
 }
 
 impl SwitchPrice {
-    /// Describes the price of a switch for people: `+1,234 ns [+1,200 ns, +1,300 ns] of 3.21 µs
-    /// with 256KiB`.
+    /// Describes the price of a switch between address spaces for people: `+1,234 ns [+1,200 ns,
+    /// +1,300 ns] of 3.21 µs with 256KiB`.
     pub fn describe(&self) -> String {
         let [low, high] = self.interval_ns.map(signed);
         let of = duration(self.thread_ns.max(0.0) as u64);

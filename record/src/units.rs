@@ -23,7 +23,8 @@ const UNITS: [(&str, u64); 6] = [
     ("ns", 1),
 ];
 
-/// The error that a text is not a valid time, count or delay. The message names a valid form.
+/// The error that a setting's text is not a valid time, count or delay. The message names a valid
+/// form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UnitError {
     /// The time has no unit.
@@ -57,7 +58,7 @@ pub enum UnitError {
     Backwards(String),
 }
 
-/// A time in nanoseconds, read and written with its unit.
+/// A time in nanoseconds that is read and written with its unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Nanos(pub u64);
 
@@ -125,7 +126,7 @@ impl fmt::Display for Count {
 /// Units of sizes with their length in bytes, largest first.
 const SIZE_UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// A size in bytes, read and written with its unit.
+/// A size in bytes that is read and written with its unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
 
@@ -155,7 +156,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Formats bytes for people, in MiB or GiB: `0.3 MiB`, `745 MiB`, `23.5 GiB`.
+/// Formats a number of bytes for people, in MiB or GiB: `0.3 MiB`, `745 MiB`, `23.5 GiB`.
 pub fn human_bytes(bytes: u64) -> String {
     let mib = bytes as f64 / (1024.0 * 1024.0);
     match mib {

@@ -30,7 +30,8 @@ impl WakeTimes {
         })
     }
 
-    /// Describes the wake-up times for people: `9.1 µs at the median, 31 µs at p90, 1.2 ms at p99`.
+    /// Describes the times that wake-ups of a thread took, for people: `9.1 µs at the median, 31 µs
+    /// at p90, 1.2 ms at p99`.
     pub fn describe(&self) -> String {
         let [p50, p90, p99] = [self.p50_ns, self.p90_ns, self.p99_ns].map(|ns| duration(ns as u64));
         format!("{p50} at the median, {p90} at p90, {p99} at p99")

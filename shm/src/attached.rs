@@ -11,7 +11,8 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The process ids at the two ends of a link, according to the process that started them.
+/// The process ids at the two ends of a link (two roles), according to the process that started
+/// them.
 pub trait Peers: Send {
     /// Returns the process id of a producer; `None` if it has no process now.
     fn producer(&self, index: usize) -> Option<u32>;
@@ -20,7 +21,7 @@ pub trait Peers: Send {
     fn consumer(&self) -> Option<u32>;
 }
 
-/// The [`Peers`] of a link whose two ends are in this process.
+/// The process ids of a link (a connection between agents) whose two ends are in this process.
 pub struct SameProcess;
 
 impl Peers for SameProcess {
@@ -33,7 +34,7 @@ impl Peers for SameProcess {
     }
 }
 
-/// Names, headers and access rights of a run's segments, for a process that attaches them.
+/// The source of a run's segments for a process that attaches them: names, headers, access rights.
 pub trait Source {
     /// Returns the full name, in `/dev/shm`, of one of the run's segments.
     fn name(&self, what: &str) -> String;
@@ -82,12 +83,13 @@ pub struct Attached<'a> {
 pub struct HeapObjects<T>(Mutex<Vec<Weak<T>>>);
 
 impl<T: Send + Sync + 'static> HeapObjects<T> {
-    /// Creates an empty collection of shared objects.
+    /// Creates an empty collection of objects that the threads of a process share on the heap by
+    /// name.
     pub const fn new() -> Self {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// Returns the object with this name in a process; the first caller creates it.
+    /// Returns the process's shared object with this name; the first caller creates it.
     ///
     /// # Panics
     /// If the process has an object of another type under the name: two techniques in one run.
@@ -111,7 +113,7 @@ impl<T: Send + Sync + 'static> HeapObjects<T> {
         object
     }
 
-    /// Returns the object with this name in a process; `None` before it is created.
+    /// Returns the process's shared object with this name; `None` before it is created.
     pub fn get(&self, attached: &Attached<'_>, name: &str) -> Option<Arc<T>> {
         let used = attached.heap_objects.get(name)?;
         let objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,7 +132,7 @@ impl<T: Send + Sync + 'static> Default for HeapObjects<T> {
 }
 
 impl<'a> Attached<'a> {
-    /// Creates a view with no segment attached.
+    /// Creates a process's view of a run's segments in shared memory, with no segment attached yet.
     pub fn new(source: impl Source + Send + 'a) -> Self {
         Self {
             source: Box::new(source),
@@ -191,7 +193,7 @@ impl<'a> Attached<'a> {
         self.lent_views.insert(what.to_owned(), region);
     }
 
-    /// Returns all segments that this process has mapped for writing, ordered by name.
+    /// Returns the words of all segments that this process has mapped for writing, ordered by name.
     pub fn writable(&self) -> Vec<AtomicWords> {
         let mut named: Vec<_> = self.regions.iter().collect();
         named.sort_by_key(|(name, _)| *name);
@@ -204,7 +206,7 @@ impl<'a> Attached<'a> {
         self.regions.get(what).map(|region| region.words())
     }
 
-    /// Returns all segments that this process has mapped for reading only, ordered by name.
+    /// Returns the words of all segments that this process has mapped read-only, ordered by name.
     pub fn read_only(&self) -> Vec<ReadOnlyWords> {
         let mut named: Vec<_> = self.views.iter().collect();
         named.sort_by_key(|(name, _)| *name);
@@ -282,7 +284,7 @@ impl<'a> Attached<'a> {
         header.map_err(|source| RegionError::Header { name, source })
     }
 
-    /// Maps a segment and attaches one end of the ring or board in it.
+    /// Maps a segment of the run and attaches one end of the ring or board in it.
     ///
     /// # Errors
     /// As [`Attached::region`]; the error of `attach`.

@@ -33,16 +33,17 @@ use crate::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use crate::sync::{Ordering, fence};
 use core::time::Duration;
 
-/// Index of the doorbell's flag in a thread's segment: set while the thread is asleep.
+/// Index (words) of the doorbell's flag in a thread's segment: set while the thread is asleep.
 pub const BELL: usize = HEADER_WORDS;
-/// Index of the word through which the launcher and operators ring the doorbell. Two cache lines
-/// after the flag, which senders read at each message.
+/// Index (words) in a thread's segment through which the launcher and operators ring the doorbell.
+/// Two cache lines after the flag, which senders read at each message.
 pub const OUTSIDE: usize = BELL + 16;
-/// Index of the first of the words through which this thread rings other threads.
+/// Index of the first of a thread's words through which it rings other threads' doorbells.
 pub const RUNG: usize = OUTSIDE + 16;
-/// Words in the doorbell segment of a thread that rings no other thread, with one to spare.
+/// Number of words in the doorbell segment of a thread that rings no other thread, plus a spare
+/// one.
 pub const BELL_WORDS: usize = bell_words(1);
-/// The segment kind of a thread's doorbell.
+/// The segment kind of a thread's doorbell, which wakes the thread from its sleep.
 pub const KIND: SegmentKind =
     SegmentKind::new(5, "bell", &[("bell", BELL), ("outside", OUTSIDE), ("rung", RUNG)]).of_slots(RUNG, 1);
 
@@ -94,7 +95,8 @@ impl Doorbell {
         Self { flag: ReadOnlyWords::from(listener.slice(BELL, 1)), rung: listener.slice(OUTSIDE, 1) }
     }
 
-    /// Wakes the listener if it sleeps or is about to. Call it after the message was published.
+    /// Wakes the doorbell's listening thread if it sleeps or is about to. Call it after the message
+    /// was published.
     #[inline]
     pub fn ring(&self) {
         // SeqCst: pairs with the fence in `arm`; orders the publishing store before this load.
@@ -119,7 +121,7 @@ impl Doorbell {
     }
 }
 
-/// The receiving end of a doorbell: a thread that sleeps until one of its senders rings.
+/// The receiving end of a thread's doorbell: the thread sleeps until one of its senders rings.
 pub struct Listener {
     flag: AtomicWords,
     senders: Vec<ReadOnlyWords>,
@@ -153,7 +155,7 @@ impl Listener {
         self
     }
 
-    /// Adds a sender that rings through the word `slot` of its own segment.
+    /// Adds a sender that rings this doorbell through the word `slot` of the sender's own segment.
     ///
     /// # Panics
     /// If the segment is shorter than [`bell_words`].
@@ -170,8 +172,8 @@ impl Listener {
         }
     }
 
-    /// Announces that the listener is about to sleep, so that senders wake it. It must poll once
-    /// more after this and before [`Listener::wait`].
+    /// Announces that the listening thread is about to sleep, so that senders wake it. It must poll
+    /// once more after this and before [`Listener::wait`].
     #[inline]
     pub fn arm(&mut self) {
         self.park = self.park.wrapping_add(PARK);
@@ -180,14 +182,14 @@ impl Listener {
         fence(Ordering::SeqCst);
     }
 
-    /// Withdraws the announcement of a sleep ([`Listener::arm`]).
+    /// Withdraws the listening thread's announcement that it is about to sleep ([`Listener::arm`]).
     #[inline]
     pub fn disarm(&mut self) {
         self.flag[0].store(self.park & !SLEEPING, Ordering::Relaxed);
     }
 
-    /// Sleeps until a sender rings or the time is over, then disarms the listener. Returns the
-    /// reason for waking.
+    /// Sleeps until a sender rings this doorbell or the time is over, then disarms the listener.
+    /// Returns the reason for waking.
     pub fn wait(&mut self, timeout: Duration) -> Woken {
         let mut seen = [0; futex::MAX_WORDS];
         let mut woken = Woken::Rung;

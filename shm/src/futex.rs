@@ -6,10 +6,10 @@
 use crate::sync::AtomicU64;
 use core::time::Duration;
 
-/// Maximum number of words that one call can wait for: the kernel's bound (`FUTEX_WAITV_MAX`).
+/// Maximum number of words that a thread can wait for in one call: the kernel's `FUTEX_WAITV_MAX`.
 pub const MAX_WORDS: usize = 128;
 
-/// The reason why a wait on several words returned.
+/// The reason why a thread's wait on several words of shared memory returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
     /// The wait ended by a wake-up, by a word that had changed before, or without a cause
@@ -24,7 +24,7 @@ pub enum Woken {
 #[cfg(target_endian = "big")]
 compile_error!("the futex is taken to be the low half of a word: only right on little-endian machines");
 
-/// Sleeps while the low half of `word` is `expected`, for at most `timeout`. May return for no
+/// Sleeps while the low 32 bits of `word` are `expected`, for at most `timeout`. May return for no
 /// reason.
 #[cfg(not(loom))]
 pub fn wait(word: &AtomicU64, expected: u32, timeout: Duration) {
@@ -66,8 +66,8 @@ fn woken(result: libc::c_long) -> Woken {
     }
 }
 
-/// Wakes every thread that waits on the word. Waking only one could wake a process that waits there
-/// uninvited, and the right one would sleep on.
+/// Wakes every thread that waits on this word of shared memory. Waking only one could wake a
+/// process that waits there uninvited, and the right one would sleep on.
 #[cfg(not(loom))]
 pub fn wake_all(word: &AtomicU64) {
     // SAFETY: as in `wait`; the kernel uses the address as a key and does not touch the memory.
@@ -80,9 +80,9 @@ pub fn wake_all(word: &AtomicU64) {
 #[cfg(loom)]
 pub fn wake_all(_word: &AtomicU64) {}
 
-/// Sleeps while each word's low half has its expected value, for at most `timeout`. Words beyond
-/// [`MAX_WORDS`] are ignored. A single word is waited on with the older call, which every kernel
-/// has and the sandbox allows to strategies.
+/// Sleeps while each word's low 32 bits have their expected value, for at most `timeout`. Words
+/// beyond [`MAX_WORDS`] are ignored. A single word is waited on with the older call, which every
+/// kernel has and the sandbox allows to strategies.
 #[cfg(not(loom))]
 pub fn wait_any<'a>(words: impl Iterator<Item = (&'a AtomicU64, u32)>, timeout: Duration) -> Woken {
     /// `FUTEX2_SIZE_U32`; without `FUTEX2_PRIVATE`: the words may be shared with other processes.

@@ -6,14 +6,14 @@
 pub struct SplitMix64(pub u64);
 
 impl SplitMix64 {
-    /// Draws the next 64 pseudo-random bits.
+    /// Draws the generator's next 64 pseudo-random bits.
     #[inline]
     pub const fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
-    /// Draws a pseudo-random number below `bound`, from the upper bits.
+    /// Draws a pseudo-random number from 0 to just below `bound`, from the upper bits.
     #[inline]
     pub const fn below(&mut self, bound: u64) -> u64 {
         ((self.draw() as u128 * bound as u128) >> 64) as u64

@@ -35,8 +35,8 @@ pub fn spin_hint() {
     loom::thread::yield_now();
 }
 
-/// Loads a word that no other thread writes now. All stores of other threads to it have completed,
-/// and their next ones wait for this thread.
+/// Loads a word of shared memory that no other thread writes now. All stores of other threads to it
+/// have completed, and their next ones wait for this thread.
 ///
 /// A Relaxed load, so that a peer who breaks the rule gives us nonsense and not undefined
 /// behaviour. Under loom the rule itself is checked: a store that the orderings do not keep before
@@ -52,7 +52,7 @@ pub fn load_owned(word: &AtomicU64) -> u64 {
     return unsafe { word.unsync_load() };
 }
 
-/// Loads a word whose page may be mapped without write permission.
+/// Loads a word of shared memory whose page may be mapped without write permission.
 ///
 /// The standard library promises only Relaxed loads of such memory. An Acquire fence after a
 /// Relaxed load gives what an Acquire load gives, and pairs with the same Release stores. On x86-64

@@ -55,7 +55,7 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
         }
     }
 
-    /// Adds a heap that the strategy walks between its orders.
+    /// Adds a heap (memory) that the strategy walks between its orders.
     #[must_use]
     pub fn with_working_set(self, working_set: Option<WorkingSet>) -> Self {
         Self { working_set: working_set.map(Box::new), ..self }

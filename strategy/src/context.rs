@@ -92,7 +92,7 @@ impl Context {
         })
     }
 
-    /// Creates the built-in strategy that sends the orders of this context's schedule.
+    /// Creates the built-in strategy that sends the orders of the strategy's schedule.
     pub fn player(&self) -> Player {
         let player = Player::new(self.schedule.clone(), self.entries, self.pacing);
         if self.epoch == 0 { player } else { player.resume(self.sent_before as usize) }

@@ -94,7 +94,7 @@ pub trait Strategy {
     fn finished(&self) -> bool;
 }
 
-/// The operations that a strategy can perform in a duty cycle.
+/// The operations, such as sending an order, that a strategy can perform in a duty cycle.
 pub trait Orders {
     /// Sends an order and returns its id; reports follow. Exactly one of them is the last, unless
     /// the run is cut short. If the ring is full the order waits, keeps its first stamp, and
@@ -130,7 +130,7 @@ pub trait Orders {
     fn time(&self) -> system::clock::Timebase;
 }
 
-/// The reason why an order could not be sent now. Retry in a later cycle after `Busy` and
+/// The reason why a strategy's order could not be sent now. Retry in a later cycle after `Busy` and
 /// `TooManyOpen`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refused {

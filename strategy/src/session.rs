@@ -60,8 +60,8 @@ impl<P: Producer> Session<P> {
         }
     }
 
-    /// Sets the incarnation of the strategy, from 0: sequences begin at 0 again, reports to earlier
-    /// incarnations are ignored.
+    /// Sets the incarnation number of the session's strategy, from 0: sequences begin at 0 again,
+    /// reports to earlier incarnations are ignored.
     #[must_use]
     pub fn with_epoch(self, epoch: u16) -> Self {
         Self { epoch, ..self }
@@ -74,7 +74,7 @@ impl<P: Producer> Session<P> {
         Self { budget, ..self }
     }
 
-    /// Returns `true` if the session has sent its maximum number of orders.
+    /// Returns `true` if the strategy's session has sent its maximum number of orders.
     pub const fn is_spent(&self) -> bool {
         self.next_sequence >= self.budget
     }
@@ -91,14 +91,14 @@ impl<P: Producer> Session<P> {
         self.next_sequence - self.returned - self.rejected
     }
 
-    /// Returns `true` if another order may be sent now: neither the maximum number of orders nor
-    /// that of open orders is reached.
+    /// Returns `true` if the strategy may send another order now: neither its maximum number of
+    /// orders nor that of open orders is reached.
     pub fn can_send(&self) -> bool {
         !self.is_spent() && self.open() < self.max_open
     }
 
-    /// Sends an order: gives it an id, stamps it and pushes it into the ring. `due`: the intended
-    /// send time in ticks, if it has one.
+    /// Sends a strategy's order: gives it an id, stamps it and pushes it into the ring. `due`: the
+    /// intended send time in ticks, if it has one.
     #[inline]
     pub fn send<C: Clock>(
         &mut self,
@@ -141,13 +141,13 @@ impl<P: Producer> Session<P> {
         if self.submit.has_queued() { self.submit.flush(1) } else { 0 }
     }
 
-    /// Returns `true` if no report waits to be taken and no order waits for space in the ring.
+    /// Returns `true` if the strategy has no report to take and no order that waits for space.
     #[inline(always)]
     pub fn is_idle(&self) -> bool {
         self.returns.looks_empty() && !self.submit.has_queued()
     }
 
-    /// Takes the next report from the ring and stamps it; `None` if there is none now.
+    /// Takes the strategy's next report from its ring and stamps it; `None` if there is none now.
     #[inline]
     pub fn receive<C: Clock>(&mut self, cycle: &mut Cycle<C>) -> Option<Report> {
         let message = match self.returns.try_pop() {
@@ -184,7 +184,7 @@ impl<P: Producer> Session<P> {
         Some(report)
     }
 
-    /// Returns `true` if an order waits for space in the ring.
+    /// Returns `true` if an order of the strategy waits for space in the ring.
     pub fn is_waiting(&self) -> bool {
         self.submit.has_queued()
     }

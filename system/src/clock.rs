@@ -20,7 +20,8 @@ named_enum! {
     }
 }
 
-/// A source of ticks for stamps and deadlines. Cloned into each agent's thread; monomorphized.
+/// A source of ticks (time counts) for stamps and deadlines. Cloned into each agent's thread;
+/// monomorphized.
 pub trait Clock: Clone {
     /// Returns the current tick for a stamp. Ordered after every earlier load of this thread: a
     /// message has been seen when it is stamped, so t(n+1) ≥ t(n) holds across cores.
@@ -34,7 +35,7 @@ pub trait Clock: Clone {
     }
 }
 
-/// The CPU's time stamp counter: TSC on x86-64, CNTVCT on aarch64.
+/// The clock that reads the CPU's time stamp counter: TSC on x86-64, CNTVCT on aarch64.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tsc;
 
@@ -169,7 +170,7 @@ impl Clock for ClockSource {
 }
 
 impl VirtualClock {
-    /// Sets the virtual clock's time in ticks.
+    /// Sets the virtual clock's time, in ticks.
     pub fn set(&self, ticks: u64) {
         self.ticks.set(ticks);
     }
@@ -212,7 +213,7 @@ impl Clock for CrashClock {
     }
 }
 
-/// One point in time on the run's clock and on CLOCK_MONOTONIC, for calibration.
+/// One point in time on both the run's clock and CLOCK_MONOTONIC, for calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockPair {
     /// Time on the run's clock, in ticks.
@@ -234,7 +235,7 @@ impl ClockPair {
         pairs.min_by_key(|(width, _)| *width).map(|(_, pair)| pair).expect("fifty pairs")
     }
 
-    /// Returns the nanoseconds per tick between an earlier pair and this one.
+    /// Returns the clock's nanoseconds per tick between an earlier pair of readings and this one.
     pub fn ns_per_tick_since(&self, earlier: &Self) -> f64 {
         let ticks = self.ticks.saturating_sub(earlier.ticks).max(1);
         self.monotonic_ns.saturating_sub(earlier.monotonic_ns) as f64 / ticks as f64
@@ -308,19 +309,19 @@ pub struct Timebase {
 }
 
 impl Timebase {
-    /// Converts a duration in nanoseconds to ticks.
+    /// Converts a duration in nanoseconds to ticks of the run's clock.
     #[inline]
     pub fn ticks(&self, ns: u64) -> u64 {
         (ns as f64 / self.ns_per_tick) as u64
     }
 
-    /// Returns the tick at which `ns` nanoseconds have passed since the start.
+    /// Returns the tick at which `ns` nanoseconds have passed since the start of the run.
     #[inline]
     pub fn at(&self, ns: u64) -> u64 {
         self.start_ticks.saturating_add(self.ticks(ns))
     }
 
-    /// Converts a duration in ticks to nanoseconds.
+    /// Converts a duration in ticks of the run's clock to nanoseconds.
     #[inline]
     pub fn ns(&self, ticks: u64) -> u64 {
         (ticks as f64 * self.ns_per_tick) as u64

@@ -3,7 +3,8 @@
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
 
-/// Raises the limit of open files to `wanted`, or the hard limit. Returns the new limit.
+/// Raises this process's limit of open files to `wanted`, or to the hard limit. Returns the new
+/// limit.
 pub fn raise_limit(wanted: u64) -> io::Result<u64> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft >= wanted {
@@ -14,7 +15,7 @@ pub fn raise_limit(wanted: u64) -> io::Result<u64> {
     Ok(allowed)
 }
 
-/// Returns how many files this process may have open.
+/// Returns the maximum number of files that this process may have open.
 ///
 /// # Errors
 /// The sandbox refuses the system call.

@@ -91,7 +91,7 @@ pub fn move_waiters(address: usize, own: &AtomicU64) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Exits with a code immediately: nothing is dropped, flushed or printed.
+/// Exits the calling process with a code immediately: nothing is dropped, flushed or printed.
 pub fn exit(code: i32) -> ! {
     // SAFETY: takes an integer and does not return; no memory is touched.
     unsafe { libc::_exit(code) }
@@ -110,7 +110,7 @@ impl ChildCrowd {
     /// Maximum lifetime of an idle child process.
     pub const MAX_LIFETIME: Duration = Duration::from_secs(10);
 
-    /// Creates a crowd without child processes.
+    /// Creates a crowd of idle child processes, which is empty at first.
     pub fn new() -> io::Result<Self> {
         let (wait, keep_open) = io::pipe()?;
         Ok(Self { wait, keep_open })

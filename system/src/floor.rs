@@ -63,7 +63,7 @@ const MAX_TIME: Duration = Duration::from_millis(60);
 /// The value that ends the answering side: odd, and never reached by counting.
 const END: u64 = u64::MAX;
 
-/// Returns the median of the times of batches, which must not be empty.
+/// Returns the median of the times of measured batches, which must not be empty.
 pub fn median(mut batches: Vec<f64>) -> f64 {
     batches.sort_by(f64::total_cmp);
     batches[(batches.len() - 1) / 2]
@@ -194,8 +194,8 @@ impl PseudoRandomWork {
         Self(2)
     }
 
-    /// Computes for the next pseudo-random duration. Not inlined: its instructions are the same for
-    /// every caller, so that its time can be subtracted.
+    /// Keeps the CPU computing for the next pseudo-random duration. Not inlined: its instructions
+    /// are the same for every caller, so that its time can be subtracted.
     #[inline(never)]
     pub fn run(&mut self) {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -285,8 +285,8 @@ fn bounce(line: &AtomicU64, rounds: u32, mut work: impl FnMut(), is_over: &dyn F
     (Monotonic.now() - start) as f64 / ((turn - first) / 2).max(1) as f64
 }
 
-/// Answers round trips on the other core until [`stop_answering`]. The word must be zero at the
-/// start, and is zero at the end.
+/// Answers core-to-core round trips through `line`, on the other core, until [`stop_answering`].
+/// The word must be zero at the start, and is zero at the end.
 pub fn answer(line: &AtomicU64) {
     answer_after(line, || {});
 }

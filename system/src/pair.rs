@@ -10,7 +10,7 @@ use std::time::Instant;
 /// Number of batches that a measurement is cut into: a preemption spoils one and not the median.
 pub const BATCHES: u64 = 50;
 
-/// A thread pinned to a core of its own, which does one job after another.
+/// A thread pinned to a core of its own, which does one job after another for its starter.
 pub struct Peer<J> {
     /// `None` is the job to answer a measurement of the core-to-core round trip.
     jobs: mpsc::Sender<Option<J>>,
@@ -19,7 +19,7 @@ pub struct Peer<J> {
 }
 
 impl<J: Send + 'static> Peer<J> {
-    /// Starts the peer on a core. `work` does one job.
+    /// Starts the peer thread on the CPU core with index `core`. `work` does one job.
     ///
     /// # Panics
     /// On the peer's thread, if the core is not allowed.
@@ -38,7 +38,7 @@ impl<J: Send + 'static> Peer<J> {
         Self { jobs, done, line: ours }
     }
 
-    /// Calls `ours` while the peer does a job. Returns when both are done.
+    /// Calls `ours` while the peer thread does a job. Returns when both are done.
     ///
     /// # Panics
     /// If the peer has panicked.

@@ -34,7 +34,7 @@ pub fn set_fifo(priority: u8) -> io::Result<()> {
     }
 }
 
-/// Returns the calling thread's priority under `SCHED_FIFO`; `None` under another policy.
+/// Returns the calling thread's priority (1 to 99) under `SCHED_FIFO`; `None` under another policy.
 pub fn own_fifo() -> Option<u8> {
     let mut parameters = SchedParam { priority: 0 };
     // SAFETY: 0 stands for the calling thread; the first call touches no memory of ours, the second

@@ -70,7 +70,7 @@ pub struct ExitingThreads {
 }
 
 impl ExitingThreads {
-    /// Returns `true` if no thread can store to memory any more.
+    /// Returns `true` if no thread of the killed process can store to memory any more.
     pub const fn is_all(&self) -> bool {
         self.count > 0 && self.exiting == self.count
     }
@@ -233,8 +233,8 @@ fn set_parent_death_signal(parent: u32, signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Lets timed waits of this thread end within 1 ns of their time (timer slack). By default the
-/// kernel may delay them by 50 µs.
+/// Lets timed waits of the calling thread end within 1 ns of their time (timer slack). By default
+/// the kernel may delay them by 50 µs.
 pub fn set_precise_timers() {
     set_timer_slack(1);
 }
@@ -281,7 +281,7 @@ pub fn stop(pidfd: BorrowedFd<'_>) -> io::Result<()> {
     send(pidfd, Signal::SIGSTOP)
 }
 
-/// Interrupts a sleep of a process that handles SIGURG; every other one ignores it.
+/// Interrupts a sleep of the pidfd's process if that handles SIGURG; every other one ignores it.
 ///
 /// # Errors
 /// The process has ended, or belongs to another user.
@@ -377,7 +377,8 @@ pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Waits until a descriptor is readable or the timeout is over. Returns whether each is readable.
+/// Waits until one of the descriptors is readable or the timeout is over. Returns whether each is
+/// readable.
 pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
     let mut polled: Vec<PollFd> = fds.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)).collect();
     let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);

@@ -38,7 +38,7 @@ pub enum LockState {
 }
 
 impl LockState {
-    /// Returns the state of the lock that a word shows.
+    /// Decodes the state of a robust lock from its word in shared memory.
     pub const fn from_word(word: u64) -> Self {
         match word as u32 {
             0 => Self::Free,
@@ -79,7 +79,8 @@ pub struct RobustLock {
 }
 
 impl RobustLock {
-    /// Takes the lock for the calling thread. `word`: one word, free or of a dead thread.
+    /// Takes the robust lock in `word` for the calling thread. `word`: one word, free or of a dead
+    /// thread.
     ///
     /// # Errors
     /// The kernel refuses the system call.

@@ -25,8 +25,8 @@ pub struct StartConditions {
 }
 
 impl StartConditions {
-    /// Applies the conditions to a process that `command` starts, before `exec`. A failure is an
-    /// error of the start: the program does not run.
+    /// Applies the start conditions to a process that `command` starts, before `exec`. A failure is
+    /// an error of the start: the program does not run.
     pub fn apply(self, command: &mut Command) {
         let Self { groups, limits, user, closes_speculation } = self;
         if groups.is_empty() && limits.is_empty() && user.is_none() && !closes_speculation {

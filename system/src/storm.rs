@@ -13,8 +13,8 @@ use std::io;
 
 const PAGE: usize = 4096;
 
-/// Starts a child process that ends at once, and waits for it: a copy of all page tables. Returns
-/// its id, which is free again.
+/// Starts and reaps a child process that ends at once, at the cost of a copy of all page tables.
+/// Returns its id, which is free again.
 ///
 /// # Errors
 /// The system refuses to start a process.

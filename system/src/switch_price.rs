@@ -30,7 +30,7 @@ const WORDS: usize = 16;
 /// The word that ends a batch: above every turn.
 const END: u64 = 1 << 31;
 
-/// The times of a pair of batches, each in nanoseconds for one switch.
+/// The times of a pair of batches, each in nanoseconds for one switch of a core between threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SwitchPair {
     /// Nanoseconds for a switch between two threads of one process.

@@ -40,7 +40,7 @@ impl ThreadUsage {
         }
     }
 
-    /// Returns the resources that the thread used since `earlier`.
+    /// Returns the difference of two samples: the resources that the thread used since `earlier`.
     pub fn since(self, earlier: Self) -> Self {
         Self {
             voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),

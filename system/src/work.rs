@@ -21,7 +21,7 @@ const GAIN: f64 = 1.0 / 16.0;
 /// nanoseconds.
 const INTERRUPTED_NS: u64 = 1_000;
 
-/// Computation of a given duration per order, with its calibration and measured cost.
+/// Computation of a given duration for each order, with its calibration and measured cost.
 pub struct TimedWork {
     wanted_ns: u64,
     table: Box<[u64; TABLE_WORDS]>,
@@ -44,7 +44,7 @@ impl Default for TimedWork {
 }
 
 impl TimedWork {
-    /// Creates the computation, of `wanted_ns` nanoseconds per order; 0 disables it.
+    /// Creates the computation of `wanted_ns` nanoseconds for each order; 0 disables it.
     pub fn new(wanted_ns: u64) -> Self {
         let table = Box::new(std::array::from_fn(|i| (i as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
         Self {
@@ -60,7 +60,7 @@ impl TimedWork {
         }
     }
 
-    /// Computes for the wanted duration, for one order.
+    /// Keeps the CPU computing for the configured duration, once for each order.
     #[inline]
     pub fn perform(&mut self, clock: &impl Clock, time: Timebase) {
         if self.wanted_ns == 0 {

@@ -47,7 +47,7 @@ use shm::ring::{BlockedSlot, Full, Message, PeerFault, Step};
 use shm::sync::{Ordering, seqcst_for_loom, yield_now};
 use std::time::Instant;
 
-/// Maximum length of one sleep of the receiver before it polls again.
+/// Maximum length of one sleep of a channel's receiver before it polls again.
 pub const MAX_WAIT: Duration = Duration::from_millis(10);
 
 const AWAKE: u64 = 0;
@@ -162,8 +162,8 @@ impl<const W: usize> Receiver<W> {
         Ok(Self { ring: array_queue::Consumer::resume(ring, intents)?, waker: waker.slice(BELL, 1) })
     }
 
-    /// Takes the next message; sleeps for at most `max_wait` until there is one. Returns `None` if
-    /// the time is over.
+    /// Takes the channel's next message; sleeps for at most `max_wait` until there is one. Returns
+    /// `None` if the time is over.
     ///
     /// # Errors
     /// As [`SharedQueue::try_pop`] of an [`array_queue::Consumer`]: a [`PeerFault`].

@@ -30,7 +30,7 @@ pub struct LineMessage(pub Message);
 /// cannot live in shared memory.
 pub struct CrossbeamArrayQueue;
 
-/// An end of an `ArrayQueue`.
+/// A sending or receiving end of a queue on the heap, an `ArrayQueue` of Crossbeam.
 pub struct QueueEnd(Arc<ArrayQueue<LineMessage>>);
 
 impl shm::ring::Producer for QueueEnd {
@@ -96,7 +96,8 @@ pub struct HeapMux<Q> {
 }
 
 impl<Q> HeapMux<Q> {
-    /// Creates a receiver over queues; a producer's index is that of its queue.
+    /// Creates a receiver over one queue for each producer; a producer's index is that of its
+    /// queue.
     pub const fn new(queues: Vec<Q>) -> Self {
         Self { queues, next: 0 }
     }

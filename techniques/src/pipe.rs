@@ -63,7 +63,7 @@ fn frame_head(message: &Message) -> u64 {
     (u64::from(u32::from_le_bytes(MARK)) | sum << 32).to_le()
 }
 
-/// Encodes a message as the frame that a pipe carries.
+/// Encodes a message as the frame of bytes that a pipe carries.
 pub fn frame(message: &Message) -> Frame {
     let mut frame = [0; MESSAGE_WORDS + 1];
     frame[0] = frame_head(message);

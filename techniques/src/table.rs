@@ -101,7 +101,7 @@ pub enum RegisterError {
 }
 
 impl Technique {
-    /// Returns the handle of a technique, given its type. It is found by name and in
+    /// Returns the handle of the technique that the type `L` implements. It is found by name and in
     /// [`Technique::all`] if it is built in or registered.
     pub const fn from_link<L: Link>() -> Self {
         Self(
@@ -116,9 +116,9 @@ impl Technique {
         )
     }
 
-    /// Registers a technique that the program defines. Call it first in every process of a run: a
-    /// plan with its name can be read only afterwards. A second call for the same type does
-    /// nothing.
+    /// Registers a technique (a way to pass messages) that the program defines. Call it first in
+    /// every process of a run: a plan with its name can be read only afterwards. A second call for
+    /// the same type does nothing.
     ///
     /// # Errors
     /// An invalid name, or one that another technique has.
@@ -173,7 +173,7 @@ impl Technique {
         BUILT_IN.iter().chain(registered.iter()).copied().collect()
     }
 
-    /// Returns the technique with this name, built in or registered.
+    /// Returns the technique with this name, built in or registered; `None` if there is none.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|technique| technique.name() == name)
     }
@@ -188,12 +188,13 @@ impl Technique {
         self.0.record.name
     }
 
-    /// Returns the steps of a push at which faults can interrupt it, in order.
+    /// Returns the steps of the technique's push at which faults can interrupt it, in order.
     pub const fn steps(self) -> &'static [Step] {
         self.0.record.steps
     }
 
-    /// Returns `true` if messages pass through the kernel: sending one is a system call.
+    /// Returns `true` if the technique's messages pass through the kernel: sending one is a system
+    /// call.
     pub const fn is_kernel(self) -> bool {
         matches!(self.0.record.home, Home::Kernel)
     }
@@ -225,7 +226,7 @@ impl Technique {
         (self.0.capacity)(spec)
     }
 
-    /// Returns the segments that a link needs which the technique carries.
+    /// Returns the shared-memory segments that a link needs which the technique carries.
     pub fn segments(self, spec: &LinkSpec) -> Vec<SegmentSpec> {
         (self.0.segments)(spec)
     }

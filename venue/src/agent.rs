@@ -98,7 +98,7 @@ impl<T: TradeTape> ExchangeAgent<T> {
         Self { market, outputs, journal: None, received: 0, stamped_order: None, failed: None }
     }
 
-    /// Adds the board on which the exchange publishes the top of book of each instrument.
+    /// Adds the market-data board, on which the exchange publishes each instrument's top of book.
     #[must_use]
     pub fn with_market_board(mut self, board: Option<MarketBoard>) -> Self {
         self.outputs.board = board;

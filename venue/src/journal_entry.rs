@@ -49,7 +49,7 @@ impl JournalEntry {
         self.encode(now, |payload| journal.append(payload)).map(drop)
     }
 
-    /// Decodes an input from a record of the journal, with its time in ticks.
+    /// Decodes an input of an exchange from a journal record, with its time in ticks.
     ///
     /// # Errors
     /// [`RecoveryError::Foreign`] for a record of another kind.

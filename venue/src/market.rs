@@ -61,7 +61,7 @@ pub(crate) struct MarketState {
     refused: u64,
 }
 
-/// The time at which an input of the exchange is applied.
+/// The time, in ticks, at which an input of the exchange is applied.
 #[derive(Clone, Copy, Debug)]
 pub struct InputTime {
     /// Time in ticks of the run's clock.
@@ -120,7 +120,7 @@ impl Market {
         session_of(id, self.setup.sessions)
     }
 
-    /// Returns the maximum number of strategies' orders that were open at once.
+    /// Returns the maximum number of strategies' orders that were open at once at the exchange.
     pub const fn open_peak(&self) -> u64 {
         self.open_peak
     }
@@ -133,12 +133,12 @@ impl Market {
         self.is_closed
     }
 
-    /// Returns `true` if trading has ended and no order rests in the books.
+    /// Returns `true` if trading at the exchange has ended and no order rests in the books.
     pub fn is_over(&self) -> bool {
         self.is_closed && self.setup.exchange.is_empty()
     }
 
-    /// Returns the tick at which the next order expires.
+    /// Returns the tick at which the next open order of the exchange expires.
     #[inline]
     pub fn next_expiry(&self) -> u64 {
         self.setup.exchange.next_expiry()
@@ -159,14 +159,14 @@ impl Market {
         }
     }
 
-    /// Advances the market's time, so that orders expire.
+    /// Advances the time of the exchange's market, so that orders expire.
     #[inline]
     pub fn advance_time(&mut self, at: InputTime, sink: &mut impl ExecutionSink) {
         self.apply(Command::Time(at.now), Cause::Time, sink);
         self.flush_outputs(sink);
     }
 
-    /// Cancels the orders in a scope that came through a session.
+    /// Cancels the orders in a scope that came to the exchange through one gateway's session.
     #[cold]
     pub fn cancel_scope(&mut self, scope: CancelScope, session: usize, sink: &mut impl ExecutionSink) {
         let owners = match scope.strategy {
@@ -182,7 +182,8 @@ impl Market {
         self.flush_outputs(sink);
     }
 
-    /// Ends trading by expiring a batch of resting orders. Returns the number expired.
+    /// Ends trading at the exchange by expiring a batch of resting orders. Returns the number
+    /// expired.
     #[cold]
     pub fn close(&mut self, at: InputTime, sink: &mut impl ExecutionSink) -> usize {
         while let Some(order) = self.setup.sequencer.as_mut().and_then(ReplaySequencer::pop_any) {

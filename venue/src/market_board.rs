@@ -41,7 +41,7 @@ impl MarketBoard {
         Self { venue, writer, published, touches, changed: ChangedInstruments::All }
     }
 
-    /// Returns the last published version of each instrument's top of book; 0 if none was.
+    /// Returns the last published version of each instrument's top of book; 0 if there was none.
     pub fn last_written(&self) -> impl Iterator<Item = TopOfBookWritten> + '_ {
         (0..self.published.len()).map(|cell| {
             let ticks = self.writer.last(cell, &mut [0; TOP_OF_BOOK_WORDS]).unwrap_or(0);
@@ -74,7 +74,7 @@ impl MarketBoard {
         };
     }
 
-    /// Returns `true` if a top of book may have changed since the last write.
+    /// Returns `true` if an instrument's top of book may have changed since the last write.
     #[inline]
     pub fn can_have_changed(&self) -> bool {
         self.changed != ChangedInstruments::None

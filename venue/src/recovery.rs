@@ -24,7 +24,7 @@ use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message, Order, OrderId, Report};
 use std::path::Path;
 
-/// The numbers of outputs that crashed exchanges have sent, from logs, rings and tape.
+/// The numbers of reports and trades that crashed exchanges have sent, from logs, rings and tape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputWatermarks {
     /// Number of orders that crashed exchanges stamped.

@@ -118,7 +118,7 @@ impl<'a> ReportBuilder<'a> {
         self.reports.push(report);
     }
 
-    /// Closes an open order without a fill, and adds the report about it.
+    /// Closes an open order without a fill, and adds the execution report about it.
     #[inline]
     pub fn close(&mut self, id: u64, status: OrderStatus, reason: u8) {
         self.report(id, status, reason, Some(0), None);

@@ -52,7 +52,8 @@ impl ReplaySequencer {
         Self { order: turns, next: 0, waiting }
     }
 
-    /// Holds an order until its turn. Returns it if its strategy is not in the recording.
+    /// Holds an order until its turn in the recorded flow. Returns it if its strategy is not in the
+    /// recording.
     pub fn enqueue(&mut self, order: Order) -> Option<Order> {
         match self.waiting.get_mut(order.id.strategy().as_usize()) {
             Some(waiting) => {
@@ -72,7 +73,7 @@ impl ReplaySequencer {
         Some(order)
     }
 
-    /// Removes and returns any waiting order, once no more orders arrive.
+    /// Removes and returns any order that waits for its turn, once no more orders arrive.
     pub fn pop_any(&mut self) -> Option<Order> {
         self.waiting.iter_mut().find_map(VecDeque::pop_front)
     }

@@ -52,13 +52,13 @@ pub struct SessionEnd {
 const MAX_QUEUED_REPORTS: usize = 1024;
 
 impl SessionEnd {
-    /// Creates the queue for reports that a full ring refuses; `open` is the maximum of open
-    /// orders, and of an instruction's reports.
+    /// Creates the exchange's queue for reports that a full ring refuses; `open` is the maximum of
+    /// open orders, and of an instruction's reports.
     pub fn queue(open: usize) -> SendQueue {
         SendQueue::with_capacity(2 * open + MAX_QUEUED_REPORTS)
     }
 
-    /// Creates the exchange's end, with the memory of [`SessionEnd::queue`].
+    /// Creates the exchange's end of a session, with the memory of [`SessionEnd::queue`].
     pub fn new(
         orders: spsc::Consumer,
         reports: spsc::Producer,

@@ -93,7 +93,7 @@ pub fn attach(version: u32) -> Result<(), i32> {
     })
 }
 
-/// Returns the identity and the limits of the strategy, and facts about its run.
+/// Returns the identity and the limits of the calling thread's strategy, and facts about its run.
 #[inline]
 pub fn context() -> Result<Context, i32> {
     attached(|session| Ok(Context::from_run_info(session.run_info(), session.has_market_data())))
@@ -104,14 +104,16 @@ pub fn position(instrument: u16) -> Result<InheritedPosition, i32> {
     attached(|session| Ok(session.run_info().context.position(instrument)))
 }
 
-/// Runs a duty cycle: passes up to `max` reports to `take`, with their indices, and returns their
-/// number. Without reports it idles, for at most `wait_ns`. `BH_OVER`: no more reports will come.
+/// Runs a duty cycle of the strategy: passes up to `max` reports to `take`, with their indices, and
+/// returns their number. Without reports it idles, for at most `wait_ns`. `BH_OVER`: no more
+/// reports will come.
 #[inline]
 pub fn poll(max: usize, wait_ns: u64, mut take: impl FnMut(usize, &Report)) -> Result<usize, i32> {
     poll_wire(max, wait_ns, |index, report| take(index, &Report::from(report)))
 }
 
-/// Runs one duty cycle as [`poll`] does, with reports in wire format, for programs in Rust.
+/// Runs a duty cycle of the strategy as [`poll`] does, with reports in wire format, for programs in
+/// Rust.
 #[inline]
 pub fn poll_wire(
     max: usize,
@@ -125,8 +127,8 @@ pub fn poll_wire(
     })
 }
 
-/// Sends an order and returns its sequence number; `due_ns`: its intended send time in nanoseconds
-/// since the start of the run. An error means that nothing was sent.
+/// Sends the strategy's order and returns its sequence number; `due_ns`: its intended send time in
+/// nanoseconds since the start of the run. An error means that nothing was sent.
 #[inline]
 pub fn send(order: &Order, due_ns: Option<u64>) -> Result<u64, i32> {
     attached(|session| {
@@ -145,7 +147,7 @@ pub fn send_new(order: strategy::OrderRequest, due_ns: Option<u64>) -> Result<u6
     attached(|session| session.send(order, due_ns).map(|id| id.sequence()).map_err(codes::from_refused))
 }
 
-/// Returns the next top of book that the strategy has not read yet.
+/// Returns the next top of book (best prices) that the strategy has not read yet.
 #[inline]
 pub fn board_read() -> Result<Option<Tick>, i32> {
     attached(|session| {
@@ -184,8 +186,9 @@ pub fn finish() -> Result<(), i32> {
     })
 }
 
-/// Returns the text of a return code as a C string. For `BH_CANNOT_ATTACH` and `BH_BAD_ORDER` it is
-/// that of this thread's last such call. Valid until the thread's next [`attach`].
+/// Returns the text of the interface's return code as a C string. For `BH_CANNOT_ATTACH` and
+/// `BH_BAD_ORDER` it is that of this thread's last such call. Valid until the thread's next
+/// [`attach`].
 pub fn text_pointer(code: i32) -> *const c_char {
     let text = catch_unwind(|| match code {
         BH_CANNOT_ATTACH => {
@@ -197,7 +200,7 @@ pub fn text_pointer(code: i32) -> *const c_char {
     text.ok().flatten().unwrap_or_else(|| codes::text(code).as_ptr())
 }
 
-/// Returns the text of a return code as a string.
+/// Returns the text of the interface's return code as a string.
 pub fn text(code: i32) -> String {
     let own = match code {
         BH_CANNOT_ATTACH => ATTACH_ERROR.with(|why| why.borrow().to_string_lossy().into_owned()),

@@ -13,18 +13,18 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Creates an empty buffer of reports for a strategy's program.
+    /// Creates an empty buffer for the reports of a strategy's program.
     pub fn new() -> Self {
         Self { reports: Vec::with_capacity(BATCH), taken: 0, done: 0, finished: false }
     }
 
-    /// Returns `true` if the program has taken all reports, so that another duty cycle may run.
+    /// Returns `true` if the strategy's program has taken all reports: another duty cycle may run.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.taken == self.reports.len()
     }
 
-    /// Takes up to `max` buffered reports, oldest first.
+    /// Takes up to `max` reports from the strategy's buffer, oldest first.
     #[inline]
     pub fn take(&mut self, max: usize) -> &[Report] {
         let from = self.taken;
@@ -38,7 +38,7 @@ impl Inbox {
         self.done += 1;
     }
 
-    /// Ends the strategy: no more orders are sent and no more reports are taken.
+    /// Ends the strategy: it sends no more orders and takes no more reports.
     pub const fn finish(&mut self) {
         self.finished = true;
     }

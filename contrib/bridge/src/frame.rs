@@ -20,7 +20,7 @@
 use crc_fast::crc32_iscsi as crc32c;
 use protocol::wire::Message;
 
-/// Size in bytes of a frame between two bridges.
+/// Size in bytes of a frame (datagram) between two bridges.
 pub const FRAME: usize = 128;
 
 const WORDS: usize = FRAME / 8;
@@ -38,7 +38,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Returns the opposite end of the link.
+    /// Returns the opposite end of the link between two hosts.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -194,7 +194,7 @@ impl Frame {
         Some(frame)
     }
 
-    /// Returns the fields of a control frame; defaults for a frame with a message.
+    /// Returns the fields of a bridge's control frame; defaults for a frame with a message.
     pub fn control(&self) -> ControlFields {
         match self.kind {
             FrameKind::Data => ControlFields::default(),

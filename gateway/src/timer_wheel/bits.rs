@@ -9,7 +9,7 @@ pub(super) struct Bits {
 }
 
 impl Bits {
-    /// Creates a bitmap of slots that are all empty.
+    /// Creates a bitmap of the timing wheel's slots, all of which are empty.
     pub fn new(bits: usize) -> Self {
         let words = bits.div_ceil(64);
         Self { words: vec![0; words], summary: vec![0; words.div_ceil(64)] }
@@ -32,8 +32,8 @@ impl Bits {
         }
     }
 
-    /// Returns the first non-empty slot at or after an index, wrapping around at the end. One is
-    /// set.
+    /// Returns the timing wheel's first non-empty slot at or after an index, wrapping around. One
+    /// is set.
     #[inline]
     pub fn next(&self, from: usize) -> usize {
         let word = from / 64;

@@ -268,7 +268,7 @@ impl<T: Copy> TimerWheel<T> {
         }
     }
 
-    /// Prefetches the memory that adding the next order touches.
+    /// Prefetches the memory that adding the next order to the timing wheel touches.
     pub fn prefetch_hot(&self) {
         let free = self.free as usize;
         if let (Some(link), Some(index)) = (self.links.get(free), self.orders.get(free)) {
@@ -370,14 +370,14 @@ impl<T: Copy> TimerWheel<T> {
         None
     }
 
-    /// Returns `true` if a mass cancel has visited every entry that may hold an order.
+    /// Returns `true` if a mass cancel has visited every entry of the wheel that may hold an order.
     pub fn is_swept(&self, sweep: &CancelSweep) -> bool {
         sweep.cursor >= self.high_water as usize
     }
 
-    /// Returns a lower bound of the next release time in ticks; `u64::MAX` if the timing wheel is
-    /// empty. It may be up to a slot (some 10 µs) early; [`TimerWheel::pop_due`] then returns
-    /// `None` and makes it exact.
+    /// Returns a lower bound of the next order's release time in ticks; `u64::MAX` if there is
+    /// none. It may be up to a slot (some 10 µs) early; [`TimerWheel::pop_due`] then returns `None`
+    /// and makes it exact.
     #[inline]
     pub fn next_release(&self) -> u64 {
         self.next

@@ -17,7 +17,7 @@ pub(super) struct OpenOrder {
 }
 
 impl OpenOrder {
-    /// Creates the state of an order that is sent at the tick `now`.
+    /// Creates the state of an order that is sent to the venue at the tick `now`.
     pub const fn new(order: &Order, now: u64) -> Self {
         Self { order: *order, filled: 0, next_number: 0, replaces: 0, sent: now, last_heard: now }
     }
@@ -27,18 +27,18 @@ impl OpenOrder {
         self.next_number > 0
     }
 
-    /// Returns `true` if a mass cancel of a scope, requested at a tick, covers the order.
+    /// Returns `true` if a mass cancel of a scope, requested at a tick, covers the open order.
     pub const fn is_covered_by(&self, (scope, requested): (CancelScope, u64)) -> bool {
         self.sent <= requested && scope.contains(self.order.id, self.order.request.instrument)
     }
 
-    /// Counts that a replace of the order is being sent.
+    /// Counts that a replace request for the order is being sent.
     pub const fn count_replace(&mut self) {
         self.replaces = self.replaces.saturating_add(1);
     }
 
-    /// Returns the report with which the session closes an order itself, without an answer of the
-    /// venue.
+    /// Returns the report with which the session closes an order itself, without the venue's
+    /// answer.
     pub const fn closing_report(&self, id: OrderId, status: OrderStatus, reason: Reject) -> Report {
         let (cumulative, number) = (self.filled, self.next_number);
         let report = Report::rejected(&self.order, reason);

@@ -26,7 +26,7 @@ use system::clock::Timebase;
 
 use crate::venue::{CancelSweep, Reports, ReportsFull, SessionCounts, Venue, VenueInfo};
 
-/// The limits that a validating session enforces on its venue.
+/// The limits on reports that a validating session enforces on its venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidationRules {
     /// Maximum silence of the venue about an open order, in nanoseconds.

@@ -46,8 +46,8 @@ const NO_PEER: u16 = u16::MAX;
 const FLAG: u64 = 1 << 40;
 
 impl Input {
-    /// Encodes the input as a journal record, and passes the record to `take`. `now` is in ticks
-    /// since the start.
+    /// Encodes the engine's input as a journal record, and passes the record to `take`. `now` is in
+    /// ticks since the start.
     #[inline(always)]
     pub fn encode<T>(&self, now: u64, take: impl FnOnce(&[u8]) -> T) -> T {
         let head = |kind: u64, a: u16, b: u16| kind | u64::from(a) << 8 | u64::from(b) << 24;
@@ -80,7 +80,8 @@ impl Input {
         codec::with_bytes(words, used, take)
     }
 
-    /// Decodes an input from a journal record. Returns it with its time in ticks since the start.
+    /// Decodes an input of the engine from a journal record. Returns it with its time in ticks
+    /// since the start.
     ///
     /// # Errors
     /// [`RecoveryError::Foreign`] for a record of another kind.

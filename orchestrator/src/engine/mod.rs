@@ -85,7 +85,7 @@ pub struct Core {
 pub(crate) type SavedCore = (Core, Vec<SavedOrders>);
 
 impl Core {
-    /// Creates the engine's state machine before its first input.
+    /// Creates the engine's state machine in its state before the first input.
     pub fn new(setup: &RiskSetup<'_>) -> Result<Self, SettingError> {
         let risk = Risk::new(setup)?;
         let RiskSetup { strategies, spares, venues, .. } = *setup;

@@ -34,7 +34,7 @@ pub(crate) struct Requests {
     orders: OpenOrders,
 }
 
-/// The change of a position by a report or by a sent order.
+/// The change of a strategy's position by a report or by a sent order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// Index of the instrument whose position changes.
@@ -51,7 +51,7 @@ pub struct Change {
 }
 
 impl Positions {
-    /// Creates empty positions, with capacity for `max_open` open orders of each strategy.
+    /// Creates strategies' empty positions, with capacity for `max_open` open orders of each.
     pub fn new(strategies: usize, instruments: usize, max_open: usize) -> Self {
         let instruments = instruments.max(1);
         Self {

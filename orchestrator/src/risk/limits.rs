@@ -167,8 +167,8 @@ impl StrategyRow {
 }
 
 impl Risk {
-    /// Counts a message of a strategy against its rate limit. Returns the control that turns on
-    /// the strategy's kill switch if the message exceeds its rate.
+    /// Counts a message of a strategy against the strategy's message-rate limit. Returns the
+    /// control that turns on the strategy's kill switch if the message exceeds its rate.
     #[inline(always)]
     pub fn count_message(&mut self, strategy: StrategyIndex, now: u64) -> Option<RiskControl> {
         let limit = &mut self.strategies[strategy].kill_messages;

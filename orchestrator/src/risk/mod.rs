@@ -163,9 +163,9 @@ impl Risk {
         self.strategies[strategy].credential
     }
 
-    /// Checks an order against all risk controls at `now`, in ticks since the start. Returns the
-    /// first that it violates. An order that passes takes a token from each bucket and is
-    /// remembered for the duplicate check.
+    /// Checks a strategy's order against all risk controls at `now`, in ticks since the start.
+    /// Returns the first that it violates. An order that passes takes a token from each bucket and
+    /// is remembered for the duplicate check.
     #[inline(always)]
     pub fn check(&mut self, order: &Order, positions: &Positions, now: u64) -> Result<(), Reject> {
         let strategy = order.id.strategy();

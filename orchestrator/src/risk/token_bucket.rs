@@ -39,13 +39,14 @@ impl TokenBucket {
             Self { full_at: 0, step, allowance: step.saturating_mul(burst.max(1) - 1).min(u64::MAX >> 1) };
     }
 
-    /// Returns `true` if the bucket holds a token at `now`, in ticks since a fixed start.
+    /// Returns `true` if the rate limit's bucket holds a token at `now`, in ticks since a fixed
+    /// start.
     #[inline(always)]
     pub const fn has_token(&self, now: u64) -> bool {
         self.ahead(now) <= self.allowance.cast_signed()
     }
 
-    /// Takes a token from the bucket, even if it is empty.
+    /// Takes a token (one message) from the rate limit's bucket, even if it is empty.
     #[inline(always)]
     pub const fn take(&mut self, now: u64) {
         let is_full = self.ahead(now) < 0;

@@ -8,14 +8,14 @@ use super::BOARD_RESULT_WORDS;
 use shm::memory::ReadOnlyWords;
 use shm::sync::{AtomicU64, Ordering};
 
-/// Number of decisions that a reader's results have room for: the latest ones.
+/// Maximum number of decisions that the results of a board's reader keep: the latest ones.
 pub const MAX_DECISIONS: usize = 4096;
 /// Words of a decision.
 const DECISION_WORDS: usize = 4;
 /// Number of words of all decisions, at the end of a reader's results.
 pub(super) const WORDS: usize = MAX_DECISIONS * DECISION_WORDS;
 
-/// What one reader read for a decision tick.
+/// The version that one reader of a board read for a decision tick, and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoardDecision {
     /// Number of the decision tick, from 1.
@@ -33,14 +33,15 @@ fn place(number: u64) -> usize {
 }
 
 impl BoardDecision {
-    /// Stores the decision in a reader's results, in place of an older one.
+    /// Stores the decision in the results of a board's reader, in place of an older one.
     pub fn store(&self, results: &[AtomicU64]) {
         let words = [self.number, self.newest, self.at, u64::from(self.has_named)];
         let room = &results[place(self.number)..];
         room.iter().zip(words).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
     }
 
-    /// Returns the decisions in a reader's results, in no order; none without room for them.
+    /// Returns the decisions in the results of a board's reader, in no order; none without space
+    /// for them.
     pub fn all(results: &ReadOnlyWords) -> Vec<Self> {
         let load = |at| results.load(at, Ordering::Relaxed);
         let count = if results.len() < BOARD_RESULT_WORDS + WORDS { 0 } else { MAX_DECISIONS };

@@ -126,7 +126,7 @@ impl FaultKind {
     /// by its name.
     pub const EXIT_OPENED: i32 = 42;
 
-    /// The end of a thread that read another strategy's memory, in its panic.
+    /// The last words of the panic of a thread that read another strategy's memory.
     pub const READ_MAPPED: &'static str = "read another strategy's memory";
 
     /// Returns `true` if the fault takes resources of the machine; the exit code shows how far it
@@ -166,8 +166,8 @@ impl FaultKind {
         )
     }
 
-    /// Returns `true` if the strategy writes once to memory that is not its own. Where that is not
-    /// mapped, the write is to an address without memory.
+    /// Returns `true` if the fault makes a strategy write once to memory that is not its own. Where
+    /// that is not mapped, the write is to an address without memory.
     pub const fn is_wild_write(self) -> bool {
         matches!(self, Self::WildRing | Self::WildLog | Self::WildHeap | Self::WildEngine | Self::WildCode)
     }

@@ -8,7 +8,7 @@ use crate::wire::{MAX_STRATEGIES, MAX_VENUES};
 use serde::{Deserialize, Serialize};
 use shm::sync::Ordering;
 
-/// The epoch that is stored for a gateway which stays down for the rest of the run.
+/// The incarnation number stored for a gateway that stays down for the rest of the run.
 pub const GIVEN_UP: u16 = u16::MAX;
 
 /// The engine's counts of orders and reports for one gateway since the start of the run.

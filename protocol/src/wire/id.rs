@@ -10,10 +10,10 @@
 use super::{MAX_STRATEGIES, MAX_VENUES, WireError};
 use crate::index::StrategyIndex;
 
-/// The largest sequence number of a strategy's orders in one epoch (32 bits).
+/// The largest sequence number of the orders of one incarnation of a strategy (32 bits).
 pub const MAX_SEQUENCE: u64 = (1 << 32) - 1;
 
-/// The last epoch of a strategy, after which it is not restarted.
+/// The largest incarnation number of a strategy, after which it is not restarted.
 pub const MAX_EPOCH: u16 = (1 << EPOCH_BITS) - 1;
 
 const EPOCH_BITS: u32 = 10;
@@ -33,13 +33,14 @@ const _: () = assert!(MAX_STRATEGIES == 1 << 8 && MAX_VENUES <= 1 << 8);
 pub struct OrderId(u64);
 
 impl OrderId {
-    /// Creates an order id. Bits that do not fit their field are dropped.
+    /// Creates an order's id from its strategy's index, the strategy's epoch and a sequence number.
+    /// Bits that do not fit their field are dropped.
     #[inline]
     pub const fn new(strategy: u16, epoch: u16, sequence: u64) -> Self {
         let (strategy, epoch) = (strategy as u64 & 0xFF, epoch as u64 & MAX_EPOCH as u64);
         Self((strategy << STRATEGY_SHIFT) | (epoch << EPOCH_SHIFT) | (sequence & MAX_SEQUENCE))
     }
-    /// Decodes an order id from a word; other bits are ignored.
+    /// Decodes an order id from a 64-bit word; other bits are ignored.
     #[inline]
     pub const fn from_word(word: u64) -> Self {
         Self(word & ID_BITS)
@@ -55,12 +56,12 @@ impl OrderId {
     pub const fn word(self) -> u64 {
         self.0
     }
-    /// Returns the index of the strategy.
+    /// Returns the index of the strategy that sent the order.
     #[inline]
     pub const fn strategy(self) -> StrategyIndex {
         StrategyIndex(((self.0 >> STRATEGY_SHIFT) & 0xFF) as u16)
     }
-    /// Returns the strategy's incarnation: 0, plus one after each restart.
+    /// Returns the incarnation number of the order's strategy: 0, plus one after each restart.
     #[inline]
     pub const fn epoch(self) -> u16 {
         (self.0 >> EPOCH_SHIFT) as u16 & MAX_EPOCH

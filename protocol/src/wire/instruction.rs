@@ -23,7 +23,8 @@ pub struct CancelScope {
 }
 
 impl CancelScope {
-    /// Creates the scope of all orders of a strategy's incarnation and of earlier ones.
+    /// Creates the scope of a mass cancel of all orders of a strategy's incarnation and earlier
+    /// ones.
     pub const fn for_strategy(strategy: OrderId) -> Self {
         Self { strategy: Some(strategy), instrument: None }
     }

@@ -104,7 +104,8 @@ const _: () = assert!(size_of::<OrderWords>() == size_of::<Message>());
 const POST_ONLY: u8 = 1 << 3;
 
 impl OrderRequest {
-    /// Creates a buy order of nothing in instrument 0 of a venue, a base for struct update syntax.
+    /// Creates a buy order with quantity 0 in instrument 0 of a venue, a base for struct update
+    /// syntax.
     pub const fn to_venue(venue: u16) -> Self {
         Self {
             venue,
@@ -134,7 +135,7 @@ impl OrderRequest {
 }
 
 impl Order {
-    /// Creates a buy order of nothing in instrument 0.
+    /// Creates a buy order with quantity 0 in instrument 0, for the venue with this index.
     pub const fn new(id: OrderId, venue: u16) -> Self {
         OrderRequest::to_venue(venue).with_id(id)
     }

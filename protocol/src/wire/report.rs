@@ -65,7 +65,7 @@ pub struct Report {
     pub is_last: bool,
 }
 
-/// Maximum number of reports of one order.
+/// Maximum number of execution reports of one order.
 pub const MAX_REPORTS: usize = 128;
 
 /// The number of the report with which the engine closes an order whose gateway died, the largest.

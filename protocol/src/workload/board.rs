@@ -41,9 +41,10 @@ pub struct BoardWork {
 }
 
 impl BoardWork {
-    /// Maximum number of readers.
+    /// Maximum number of readers of a board benchmark.
     pub const MAX_READERS: u16 = 256;
-    /// Time after the end of the run in which the writer may make late writes, in nanoseconds.
+    /// Time after the end of the run in which the board's writer may make late writes, in
+    /// nanoseconds.
     pub const LATE_NS: u64 = 1_000_000_000;
 
     /// Returns the roles of the benchmark, the writer first.

@@ -36,7 +36,7 @@ impl MemorySettings {
     pub(crate) const NONE: Self =
         Self { working_set_bytes: 0, seed: 0, binary: Binary::Shared, huge_pages: false, lock_memory: false };
 
-    /// Cache lines of its heap that a strategy walks for each order.
+    /// Number of cache lines of its heap that a strategy walks for each order.
     pub const LINES_PER_ORDER: u64 = 64;
     /// Size of a cache line of the walked heap, in bytes.
     pub const LINE_BYTES: u64 = 64;
@@ -47,7 +47,7 @@ impl MemorySettings {
         Self { seed: 0, ..*self } == Self::NONE
     }
 
-    /// Returns the number of cache lines of the heap that a strategy walks; 0: none.
+    /// Returns the number of cache lines of the heap that a strategy walks in turn; 0: none.
     pub const fn lines(&self) -> u64 {
         self.working_set_bytes.div_ceil(Self::LINE_BYTES)
     }

@@ -59,15 +59,15 @@ pub struct QueueWork {
 }
 
 impl QueueWork {
-    /// Maximum number of producers, and of consumers.
+    /// Maximum number of producers, and of consumers, of a queue benchmark.
     pub const MAX_ENDS: u16 = 64;
 
-    /// Returns the number of producers.
+    /// Returns the number of producers of the queue benchmark.
     pub const fn producers(&self) -> usize {
         self.events.len()
     }
 
-    /// Returns the number of all producers' events, which each consumer takes.
+    /// Returns the number of all producers' events in a queue benchmark, which each consumer takes.
     pub fn total_events(&self) -> u64 {
         self.events.iter().fold(0, |sum, events| sum.saturating_add(*events))
     }

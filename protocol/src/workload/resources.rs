@@ -26,7 +26,8 @@ pub struct ResourceLimit {
 }
 
 impl ResourceLimit {
-    /// Creates a limit for which no part of the kernel is chosen yet.
+    /// Creates a limit of `max` (in the resource's unit) for which no part of the kernel is chosen
+    /// yet.
     pub const fn new(max: u64) -> Self {
         Self { max, keeper: LimitKeeper::Rlimit }
     }
@@ -43,7 +44,7 @@ pub struct StrategyUser {
     pub group: u32,
 }
 
-/// The limits that a user has set for a strategy; `None` for the default.
+/// The resource limits that a user has set for a strategy; `None` for the default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrategyResources {
     /// Limit of the strategy's memory, in bytes. In a cgroup: of all its processes; otherwise:

@@ -35,18 +35,18 @@ impl Reader {
 }
 
 impl LogReader {
-    /// Returns the version of the last entry that was read or missed.
+    /// Returns the version (number) of the log's last entry that was read or missed.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Returns the number of words of the log's entries.
+    /// Returns the number of 64-bit words in each entry of the log.
     pub fn words(&self) -> usize {
         self.reader.shape().words()
     }
 
-    /// Copies the next entry into `into`, or returns that there is none or how many were missed.
-    /// Wait-free: as many loads as the value has words, plus four.
+    /// Copies the log's next entry into `into`, or returns that there is none or how many were
+    /// missed. Wait-free: as many loads as the value has words, plus four.
     ///
     /// # Errors
     /// [`ReadError::Backwards`]: the position stays, and the error repeats until the writer has
@@ -59,7 +59,7 @@ impl LogReader {
         self.next_with(into, &mut |_| ())
     }
 
-    /// Copies the next entry as [`LogReader::next`] does, and calls `at` as
+    /// Copies the log's next entry as [`LogReader::next`] does, and calls `at` as
     /// [`Reader::try_read_with`] does.
     ///
     /// # Errors

@@ -131,7 +131,7 @@ pub use writer::Writer;
 use crate::memory::{AtomicWords, Header, HeaderError, Region, RegionError};
 use thiserror::Error;
 
-/// Errors of creating, opening or attaching a board.
+/// Errors of creating, opening or attaching a board (newest values in shared memory).
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BoardError {
@@ -192,7 +192,7 @@ pub fn heap(shape: BoardShape) -> AtomicWords {
     words
 }
 
-/// Creates a board on the heap and returns its writing and its reading end.
+/// Creates a board (newest values of one writer for its readers) on the heap and returns its ends.
 ///
 /// # Panics
 /// Never: a fresh board has a good header.

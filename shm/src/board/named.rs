@@ -7,9 +7,9 @@ use crate::memory::{AtomicWords, Region, is_valid_name};
 use crate::process::start_time;
 use core::ops::{Deref, DerefMut};
 
-/// The writing end of a board under a name in `/dev/shm`. Dropping it removes the name; attached
-/// readers keep the memory. A killed process leaves the board as it is: see
-/// [`NamedWriter::resume`].
+/// The writing end of a board (newest values for readers) under a name in `/dev/shm`. Dropping it
+/// removes the name; attached readers keep the memory. A killed process leaves the board as it is:
+/// see [`NamedWriter::resume`].
 pub struct NamedWriter {
     writer: Writer,
     /// Its segment, locked for as long as this lives; `None` once it was left.
@@ -53,7 +53,7 @@ impl NamedWriter {
         Ok(Self { writer: Writer::attach(&words)?, segment: Some(segment) })
     }
 
-    /// Closes the writer without removing the board, for a successor.
+    /// Closes the board's writer without removing the board, for a successor.
     pub fn leave(mut self) {
         self.segment = None;
     }

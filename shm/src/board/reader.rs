@@ -5,7 +5,7 @@ use crate::memory::ReadOnlyWords;
 use crate::sync::{Ordering, fence, spin_hint};
 use thiserror::Error;
 
-/// The version of a board's value and the time at which it was written.
+/// The version (number) of a board's value and the time, in ticks, at which it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The cell's version: 1 for the first write, then one more each.
@@ -14,7 +14,7 @@ pub struct Stamp {
     pub ticks: u64,
 }
 
-/// Errors of reading a board.
+/// Errors of reading a value from a board in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -57,7 +57,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Attaches a reading end to a board whose header is already written.
+    /// Attaches a reading end to a board in shared memory whose header is already written.
     ///
     /// # Errors
     /// A header that is not a board's, or does not fit the segment.
@@ -74,13 +74,13 @@ impl Reader {
         Ok(Self { shape, view: view.clone() })
     }
 
-    /// Returns the dimensions of the board.
+    /// Returns the board's dimensions: number of cells, words of a value, slots of a cell.
     pub fn shape(&self) -> BoardShape {
         self.shape
     }
 
-    /// Returns the version of the cell's newest value; 0 before the first write. Acquire: pairs
-    /// with the writer's Release store of the version.
+    /// Returns the version of the newest value in a board's cell; 0 before the first write.
+    /// Acquire: pairs with the writer's Release store of the version.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -90,8 +90,8 @@ impl Reader {
         self.view.load(self.shape.version_at(cell), Ordering::Acquire)
     }
 
-    /// Copies the cell's newest value, never a torn one; `None` before the first write. Tries a
-    /// thousand times.
+    /// Copies the newest value of a board's cell, never a torn one; `None` before the first write.
+    /// Tries a thousand times.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`]: `into` holds nothing of use then.
@@ -137,8 +137,8 @@ impl Reader {
         }
     }
 
-    /// Tries once to copy the cell's newest value. Wait-free: as many loads as the value has words,
-    /// plus three.
+    /// Tries once to copy the newest value of a board's cell. Wait-free: as many loads as the value
+    /// has words, plus three.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`].

@@ -10,14 +10,15 @@ const SLOTS: usize = WORDS + 1;
 /// Where the first cell begins: the words above have two lines to themselves.
 const CELLS: usize = HEADER_WORDS + 2 * LINE;
 
-/// The segment kind of a board. Capacity: its cells. Slot words: those of a cell.
+/// The segment kind of a board, which holds the newest values of one writer for its readers.
+/// Capacity: its cells. Slot words: those of a cell.
 pub const KIND: SegmentKind = SegmentKind::new(
     33,
     "board",
     &[("words", WORDS), ("slots", SLOTS), ("cells", CELLS), ("line", LINE), ("packed", LINE)],
 );
 
-/// The dimensions of a board: number of cells, words of a value, slots of a cell.
+/// The dimensions of a board: number of cells, 64-bit words of a value, slots of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoardShape {
     cells: usize,
@@ -34,12 +35,12 @@ pub struct BoardShape {
 impl BoardShape {
     /// Maximum number of cells of a board.
     pub const MAX_CELLS: usize = 1 << 20;
-    /// Maximum number of words of a value: 1 MiB.
+    /// Maximum number of 64-bit words of a board's value: 1 MiB.
     pub const MAX_WORDS: usize = 1 << 17;
-    /// Maximum number of slots of a cell.
+    /// Maximum number of slots of a board's cell, which hold its newest values.
     pub const MAX_SLOTS: usize = 1 << 20;
 
-    /// Creates the shape of a board of `cells` cells, of which readers want the newest value. The
+    /// Creates the dimensions of a board of `cells` cells for values of `words` 64-bit words. The
     /// number of slots is [`BoardShape::slots_for`].
     ///
     /// # Errors
@@ -57,8 +58,8 @@ impl BoardShape {
         Self::with_slots(1, words, slots)
     }
 
-    /// Creates the shape of a board with `cells` cells of `words` words and `slots` slots each. The
-    /// number of slots is a power of two from 2.
+    /// Creates the dimensions of a board: `cells` cells, values of `words` words, `slots` slots a
+    /// cell. The number of slots is a power of two from 2.
     ///
     /// # Errors
     /// [`BoardError::Shape`]: a number that boards do not have.
@@ -96,22 +97,22 @@ impl BoardShape {
         self.cells
     }
 
-    /// Returns the number of words of a value on the board.
+    /// Returns the number of 64-bit words of a value on the board.
     pub const fn words(&self) -> usize {
         self.words
     }
 
-    /// Returns the number of slots of a cell.
+    /// Returns the number of slots of each of the board's cells.
     pub const fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Returns the size of the board's segment in words.
+    /// Returns the size of the board's segment in 64-bit words.
     pub const fn segment_words(&self) -> usize {
         CELLS + self.cells * self.cell
     }
 
-    /// Returns the offset of a cell's version in the board's segment.
+    /// Returns the offset (words) of a cell's version in the board's segment.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -121,7 +122,7 @@ impl BoardShape {
         CELLS + cell * self.cell
     }
 
-    /// Returns the offset in the segment of the slot that holds a version of a cell.
+    /// Returns the offset (words) in the board's segment of the slot that holds a cell's version.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -145,7 +146,8 @@ impl BoardShape {
         self.header(header).write(words);
     }
 
-    /// Returns the header of a board of this shape. Creator, run and index are the caller's.
+    /// Returns the segment header of a board of this shape. Creator, run and index are the
+    /// caller's.
     #[must_use]
     pub fn header(&self, header: Header) -> Header {
         let bytes = self.segment_words() as u64 * 8;

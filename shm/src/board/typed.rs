@@ -107,7 +107,7 @@ fn check_size<T: BoardValue>(shape: BoardShape) -> Result<(), BoardError> {
 pub struct Board<T>(PhantomData<fn() -> T>);
 
 impl<T: BoardValue> Board<T> {
-    /// Returns the shape of a board of `cells` cells of this type.
+    /// Returns the dimensions of a board with `cells` cells for values of this type.
     ///
     /// # Errors
     /// [`BoardError::Shape`].
@@ -167,7 +167,7 @@ pub struct ValueWriter<T, W = Writer> {
 }
 
 impl<T: BoardValue> ValueWriter<T> {
-    /// Creates a typed writing end from an untyped one.
+    /// Creates a board's writing end for typed values from one for plain words.
     ///
     /// # Errors
     /// [`BoardError::ValueSize`]: the board's values have another size.
@@ -182,7 +182,7 @@ impl<T: BoardValue, W> ValueWriter<T, W> {
         Self { writer, value: PhantomData }
     }
 
-    /// Returns the untyped writing end, for [`Writer::wake`] or
+    /// Returns the writing end for plain words, for [`Writer::wake`] or
     /// [`NamedWriter::leave`](super::NamedWriter::leave).
     pub fn into_untyped(self) -> W {
         self.writer
@@ -213,7 +213,8 @@ impl<T: BoardValue> ValueWriter<T, super::NamedWriter> {
         self.writer.write(cell, ticks, as_words(value))
     }
 
-    /// Wakes the readers that sleep until the cell has a newer value, as [`Writer::wake`] does.
+    /// Wakes the readers that sleep until the board's cell has a newer value, as [`Writer::wake`]
+    /// does.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -235,7 +236,7 @@ impl<T> Clone for ValueReader<T> {
 }
 
 impl<T: BoardValue> ValueReader<T> {
-    /// Creates a typed reading end from an untyped one.
+    /// Creates a board's reading end for typed values from one for plain words.
     ///
     /// # Errors
     /// [`BoardError::ValueSize`]: the board's values have another size.
@@ -244,12 +245,13 @@ impl<T: BoardValue> ValueReader<T> {
         Ok(Self { reader, value: PhantomData })
     }
 
-    /// Returns the untyped reading end, for versions, waiting and logs.
+    /// Returns the board's reading end for plain words, for versions, waiting and logs.
     pub const fn untyped(&self) -> &Reader {
         &self.reader
     }
 
-    /// Reads the cell's newest value, as [`Reader::read`] does; `None` before the first write.
+    /// Reads the newest value of a board's cell, as [`Reader::read`] does; `None` before the first
+    /// write.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`].
@@ -262,7 +264,7 @@ impl<T: BoardValue> ValueReader<T> {
         Ok(self.read_into(cell, &mut value)?.map(|stamp| (stamp, value)))
     }
 
-    /// Reads the cell's newest value into `value`; `None` before the first write.
+    /// Reads the newest value of a board's cell into `value`; `None` before the first write.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`]: `value` holds nothing of use then.

@@ -4,7 +4,7 @@ use super::Reader;
 use core::time::Duration;
 use std::time::Instant;
 
-/// How a reader waits for a newer value.
+/// How a board's reader waits for a newer value of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Polls again at once, with the CPU's pause hint: the lowest latency, a whole core.
@@ -16,14 +16,14 @@ pub enum Wait {
     Sleep,
 }
 
-/// The longest sleep before a waiting reader polls by itself.
+/// The longest sleep before a waiting reader of a board polls by itself.
 pub const MAX_SLEEP: Duration = Duration::from_millis(1);
 
 const POLLS_PER_CLOCK_READ: u32 = 64;
 
 impl Reader {
-    /// Waits up to `timeout` for a newer version of a cell than `seen`, and returns it; `seen` if
-    /// none came.
+    /// Waits up to `timeout` for a version of a board's cell above `seen`, and returns it or
+    /// `seen`.
     ///
     /// # Panics
     /// If `cell` is out of range.

@@ -19,9 +19,9 @@ impl Writer {
     /// years. A larger version in a board means that it was overwritten.
     pub const MAX_VERSION: u64 = 1 << 56;
 
-    /// Attaches the writing end to a board whose header is already written. The first writer, or
-    /// the successor of a crashed one. Continues after the last version of each cell; a value that
-    /// a crashed writer had not finished is lost.
+    /// Attaches the writing end to a board in shared memory whose header is already written. The
+    /// first writer, or the successor of a crashed one. Continues after the last version of each
+    /// cell; a value that a crashed writer had not finished is lost.
     ///
     /// # Errors
     /// A header that is not a board's; [`BoardError::Version`].
@@ -44,12 +44,12 @@ impl Writer {
         Ok(Self { words: words.clone(), shape, versions })
     }
 
-    /// Returns the dimensions of the board.
+    /// Returns the board's dimensions: number of cells, words of a value, slots of a cell.
     pub fn shape(&self) -> BoardShape {
         self.shape
     }
 
-    /// Returns the cell's version; 0 before the first write.
+    /// Returns the version of the newest value in a board's cell; 0 before the first write.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -79,7 +79,7 @@ impl Writer {
         Some(slot[0].load(Ordering::Relaxed))
     }
 
-    /// Makes `value` the cell's newest value, written at `ticks`, and returns its version.
+    /// Makes `value` the newest of a board's cell, written at `ticks`, and returns its version.
     /// Wait-free: as many stores as the value has words, plus two. Makes no system call: see
     /// [`Writer::wake`].
     ///
@@ -133,8 +133,8 @@ impl Writer {
         Some(version)
     }
 
-    /// Wakes the readers that sleep until the cell has a newer value, by a system call. Its time
-    /// grows with the number of sleepers. Without it they poll every [`super::MAX_SLEEP`].
+    /// Wakes the readers that sleep until the board's cell has a newer value, by a system call. Its
+    /// time grows with the number of sleepers. Without it they poll every [`super::MAX_SLEEP`].
     ///
     /// # Panics
     /// If `cell` is out of range.

@@ -24,8 +24,8 @@
 use crate::sync::{AtomicU64, Ordering};
 use thiserror::Error;
 
-/// Words in a segment's header: 128 bytes, two cache lines (the adjacent-line prefetcher fetches
-/// pairs).
+/// Number of 64-bit words in a segment's header: 128 bytes, two cache lines (the adjacent-line
+/// prefetcher fetches pairs).
 pub const HEADER_WORDS: usize = 16;
 
 /// Index of the header word with the segment's number among those of its kind: [`Header::index`].
@@ -50,8 +50,8 @@ pub const fn fnv1a(mut hash: u64, bytes: &[u8]) -> u64 {
 /// The initial value of an FNV-1a hash.
 pub const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// A kind of segment: its code, its name and its layout. Each layout has a constant of this type
-/// next to the offsets that it names.
+/// A kind of shared-memory segment: its code, its name and its layout. Each layout has a constant
+/// of this type next to the offsets that it names.
 ///
 /// The fingerprint covers every name, offset and size that two processes must agree on. Change a
 /// layout and processes of the two builds refuse each other.
@@ -73,7 +73,8 @@ pub struct SegmentKind {
 }
 
 impl SegmentKind {
-    /// Creates a kind with this code, this name, and a layout of named offsets and sizes in words.
+    /// Creates a segment kind with this code, this name, and a layout of offsets and sizes in
+    /// words.
     pub const fn new(code: u64, name: &'static str, layout: &[(&str, usize)]) -> Self {
         let mut hash = entry(entry(FNV_OFFSET, "header", HEADER_WORDS), name, code as usize);
         let mut i = 0;
@@ -84,13 +85,14 @@ impl SegmentKind {
         Self { code, name, layout: hash, prefault: true, offset: HEADER_WORDS, slot_words: None }
     }
 
-    /// Marks the kind as memory whose pages are not touched when a segment is mapped.
+    /// Marks a segment kind as memory whose pages are not touched when a segment is mapped.
     #[must_use]
     pub const fn reserve(self) -> Self {
         Self { prefault: false, ..self }
     }
 
-    /// Sets the size of the slots in segments of this kind, which begin after `offset` words.
+    /// Sets the size (words) of the slots in segments of this kind, which begin after `offset`
+    /// words.
     #[must_use]
     pub const fn of_slots(self, offset: usize, slot_words: usize) -> Self {
         Self { offset, slot_words: Some(slot_words), ..self }
@@ -153,7 +155,7 @@ pub enum HeaderError {
     OtherRun,
 }
 
-/// The decoded and checked header at the start of a segment.
+/// The decoded and checked header at the start of a shared-memory segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Kind of the segment: [`SegmentKind::code`].
@@ -193,8 +195,8 @@ impl Header {
         Self { kind, bytes, capacity, slot_words, creator_pid: 0, creator_start: 0, run: 0, index }
     }
 
-    /// Decodes a header's words and checks magic, version, layout and kind. The caller checks
-    /// sizes.
+    /// Decodes a segment header's words and checks magic, version, layout and kind. The caller
+    /// checks sizes.
     ///
     /// # Errors
     /// The first field that is not as it must be.

@@ -17,7 +17,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// The prefix of the names of all segments of all runs.
+/// The prefix of the file names, in `/dev/shm`, of all segments of all runs.
 pub const PREFIX: &str = "bulkhead.";
 
 /// Maximum number of bytes to touch in one call: other threads that map memory wait for it.
@@ -61,8 +61,8 @@ fn from_map(map: MmapRaw, is_writable: bool) -> Arc<Region> {
 }
 
 impl Region {
-    /// Creates a named segment of zeroed words, with its memory reserved and its pages touched.
-    /// Exclusively, mode 0600.
+    /// Creates a named segment of `words` zeroed words, with its memory reserved and its pages
+    /// touched. Exclusively, mode 0600.
     ///
     /// # Errors
     /// [`RegionError::NoRoom`], or what the system refused (the name exists, no permission).
@@ -127,7 +127,7 @@ impl Region {
         Self::map_read_only(name, &open_named(name, false)?)
     }
 
-    /// Creates an anonymous shared file of zeroed words (`memfd_create`).
+    /// Creates an anonymous shared file of `words` zeroed 64-bit words (`memfd_create`).
     ///
     /// # Errors
     /// What the system refused.
@@ -157,7 +157,8 @@ impl Region {
         Ok((region, file))
     }
 
-    /// Maps an open file for reading and writing. The mapping outlives the file.
+    /// Maps an open file as a region of memory for reading and writing. The mapping outlives the
+    /// file.
     ///
     /// # Errors
     /// What the system refused, for example because the file is open for reading only.

@@ -50,5 +50,5 @@ pub(crate) fn is_valid_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(good)
 }
 
-/// Words of a cache line, the longest that CPUs of this architecture have.
+/// Number of 64-bit words in a cache line, the longest that CPUs of this architecture have.
 pub const LINE_WORDS: usize = if cfg!(target_arch = "aarch64") { 16 } else { 8 };

@@ -19,7 +19,7 @@ use core::time::Duration;
 use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 
-/// Errors of creating or mapping a region.
+/// Errors of creating or mapping a region of shared memory.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RegionError {
@@ -82,7 +82,7 @@ pub(super) enum Backing {
     ),
 }
 
-/// A fixed number of atomic words and the owner of their memory.
+/// A region of memory: a fixed number of atomic 64-bit words and the owner of their memory.
 pub struct Region {
     pub(super) start: NonNull<AtomicU64>,
     pub(super) len: usize,
@@ -104,7 +104,7 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Creates a region of zeroed words on the heap.
+    /// Creates a region of `words` zeroed 64-bit words on the heap.
     pub fn heap(words: usize) -> Arc<Self> {
         // Padding to start at a pair of cache lines, as a mapping does: a ring's cursors must not
         // share lines. Loom has words of its own size, and no lines.
@@ -170,7 +170,7 @@ unsafe impl Send for AtomicWords {}
 unsafe impl Sync for AtomicWords {}
 
 impl AtomicWords {
-    /// Returns the slice's `len` words from `offset` on.
+    /// Returns the part of the slice that has `len` words from word `offset` on.
     ///
     /// # Panics
     /// If they are not inside this window. Offsets come from our own constants and checked
@@ -236,7 +236,7 @@ impl Deref for AtomicWords {
 pub struct ReadOnlyWords(pub(super) AtomicWords);
 
 impl ReadOnlyWords {
-    /// Loads one word of the slice.
+    /// Loads the word at `index` of the read-only slice.
     ///
     /// # Panics
     /// If `index` is outside the window.
@@ -251,14 +251,14 @@ impl ReadOnlyWords {
         self.0.is_lost()
     }
 
-    /// Returns the number of words of the slice.
+    /// Returns the number of 64-bit words of the slice.
     #[inline(always)]
     #[expect(clippy::len_without_is_empty, reason = "never empty: a header is the least")]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Returns the slice's `len` words from `offset` on.
+    /// Returns the part of the read-only slice that has `len` words from word `offset` on.
     ///
     /// # Panics
     /// If they are not inside this window.
@@ -291,8 +291,8 @@ impl ReadOnlyWords {
         &self.0[0]
     }
 
-    /// Sleeps while the low half of a word is `expected`, for at most `timeout`. May return for no
-    /// reason.
+    /// Sleeps while the low 32 bits of the word at `index` are `expected`, for at most `timeout`.
+    /// May return for no reason.
     ///
     /// # Panics
     /// If `index` is outside the window.

@@ -7,11 +7,11 @@ use crate::sync::{AtomicU64, Ordering, load_owned, load_read_only};
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-/// A word of a region that is accessed without a bounds check.
+/// A 64-bit word of a region that is accessed without a bounds check.
 pub struct Word(AtomicWords);
 
 impl Word {
-    /// Creates a pointer to one word of a slice, after a bounds check.
+    /// Creates a pointer to the word at `index` of a region's slice, after a bounds check.
     ///
     /// # Panics
     /// If it is outside.

@@ -114,7 +114,7 @@ impl ByteQueue {
         Ok(self)
     }
 
-    /// Returns an error if the queue's messages have another size.
+    /// Returns an error if the queue's messages are not `message_bytes` bytes long.
     ///
     /// # Errors
     /// [`QueueError::MessageSize`].
@@ -165,7 +165,7 @@ impl ByteQueue {
         producer_states(&self.queue)
     }
 
-    /// Returns the state of one producer of the queue.
+    /// Returns the state (free, attached, dead or retired) of the queue's producer with this index.
     ///
     /// # Errors
     /// [`QueueError::Producer`]; what the system refused.

@@ -79,8 +79,8 @@ impl ByteReceiver {
         self.rings.first_layout()
     }
 
-    /// Continues at the position to which code of another language has popped. Does nothing unless
-    /// [`ByteReceiver::layout`] returns a ring.
+    /// Continues at the queue's position to which code of another language has popped. Does nothing
+    /// unless [`ByteReceiver::layout`] returns a ring.
     pub fn set_position(&mut self, position: EndPosition) {
         if let (Some(ring), false) = (self.rings.only(), self.has_taken) {
             ring.set_position(position);
@@ -149,8 +149,8 @@ impl ByteReceiver {
         Ok(taken?.is_some())
     }
 
-    /// Frees the slot of the message that was taken, which is not taken again. Returns `false` if
-    /// there was none.
+    /// Frees the queue's slot of the message that was taken, which is not taken again. Returns
+    /// `false` if there was none.
     ///
     /// Release: everything that this thread did with the message comes before its slot is reused.
     #[inline]
@@ -365,7 +365,7 @@ impl ByteReceiver {
         producer_states(&self.queue)
     }
 
-    /// Returns the state of one producer of the queue.
+    /// Returns the state (free, attached, dead or retired) of the queue's producer with this index.
     ///
     /// # Errors
     /// [`QueueError::Producer`]; what the system refused.
@@ -374,7 +374,8 @@ impl ByteReceiver {
         producer_state(&self.queue, index)
     }
 
-    /// Stops polling a dead producer of the queue. Returns `false` while it has messages to pop.
+    /// Stops polling the queue's dead producer with this index. Returns `false` while it has
+    /// messages to pop.
     ///
     /// # Errors
     /// [`QueueError::Producer`]; [`QueueError::ProducerAlive`]; what the system refused.
@@ -382,8 +383,8 @@ impl ByteReceiver {
         Ok(self.drain_check(index)?.is_some())
     }
 
-    /// Frees the end of a dead or retired producer for a new sender, with its memory reset. Returns
-    /// `false` while it has messages to pop. A successor that only continues can
+    /// Frees the end of the dead or retired producer with this index for a new sender, memory
+    /// reset. Returns `false` while it has messages to pop. A successor that only continues can
     /// [`resume_sender`](super::ByteQueue::resume_sender) instead; a damaged ring needs this.
     ///
     /// # Errors

@@ -90,8 +90,8 @@ impl ByteSender {
         if found == expected { Ok(()) } else { Err(ByteError::Size { expected, found }) }
     }
 
-    /// Wakes the receiver if it waits. For code of another language, after it has pushed without a
-    /// call.
+    /// Wakes the queue's receiver if it waits. For code of another language, after it has pushed
+    /// without a call.
     pub fn wake(&mut self) {
         self.waker.wake();
     }
@@ -112,7 +112,7 @@ impl ByteSender {
         self.ring.position()
     }
 
-    /// Continues at the position to which code of another language has pushed.
+    /// Continues at the ring's position to which code of another language has pushed.
     #[inline]
     pub fn set_position(&mut self, position: EndPosition) {
         self.ring.set_position(position);

@@ -12,7 +12,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 /// Number of producers of a queue that [`mpsc`] creates.
 pub const MPSC_PRODUCERS: usize = 16;
 
-/// Creates a queue of one producer and one consumer under a name.
+/// Creates a queue of up to `capacity` messages under a name, for one producer and one consumer.
 ///
 /// `capacity` is the number of messages; it is rounded up to a power of two, and at most 33,554,432
 /// for each producer. A message takes a cache line; its bytes above 56 take memory of their own.
@@ -89,7 +89,7 @@ pub fn from_fds<T: Message>(fds: [OwnedFd; 2]) -> Result<MessageQueue<T>, QueueE
     check_type(ByteQueue::from_fds_sized(fds)?)
 }
 
-/// Opens a queue that another process has created under a name.
+/// Opens a queue of typed messages that another process has created under a name.
 ///
 /// # Errors
 /// [`QueueError::NotFound`]; [`QueueError::Incomplete`]: it is being created, try again;

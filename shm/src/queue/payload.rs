@@ -3,7 +3,7 @@
 use crate::ring::packed;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// Maximum size of a message in bytes. A larger type does not compile:
+/// Maximum size of a queue's message in bytes. A larger type does not compile:
 ///
 /// ```compile_fail
 /// let queue = shm::queue::spsc::<[u8; shm::queue::MAX_MESSAGE_BYTES + 1]>("large", 2);

@@ -28,8 +28,8 @@ impl<T: Message> Receiver<T> {
         Self { receiver, message: PhantomData }
     }
 
-    /// Takes the next message, or returns `None` if there is none now. Never blocks. Messages of
-    /// one producer arrive in order; those of different producers are not ordered.
+    /// Takes the queue's next message, or returns `None` if there is none now. Never blocks.
+    /// Messages of one producer arrive in order; those of different producers are not ordered.
     ///
     /// **At most once:** the message's slot is freed before this returns. A receiver that is
     /// killed after that and before it has used the message loses it. See [`Receiver::take`].
@@ -77,8 +77,8 @@ impl<T: Message> Receiver<T> {
         Ok(taken.map(|message| TakenMessage::new(&mut self.receiver, message)))
     }
 
-    /// Takes the next message into `message` as [`Receiver::pop`] does. Returns `false` if there is
-    /// none now. A long message is then copied once, and not moved.
+    /// Takes the queue's next message into `message` as [`Receiver::pop`] does. Returns `false` if
+    /// there is none now. A long message is then copied once, and not moved.
     ///
     /// # Errors
     /// As [`Receiver::pop`].
@@ -173,7 +173,8 @@ impl<T: Message> Receiver<T> {
         self.receiver.producers()
     }
 
-    /// Stops polling a dead producer of the queue. Returns `false` while it has messages to pop.
+    /// Stops polling the queue's dead producer with this index. Returns `false` while it has
+    /// messages to pop.
     ///
     /// # Errors
     /// [`QueueError::Producer`]; [`QueueError::ProducerAlive`]; what the system refused.
@@ -181,8 +182,8 @@ impl<T: Message> Receiver<T> {
         self.receiver.retire(index)
     }
 
-    /// Frees the end of a dead or retired producer for a new sender, with its memory reset. Returns
-    /// `false` while it has messages to pop. A successor that only continues can
+    /// Frees the end of the dead or retired producer with this index for a new sender, memory
+    /// reset. Returns `false` while it has messages to pop. A successor that only continues can
     /// [`resume_sender`](super::MessageQueue::resume_sender) instead; a damaged ring needs this.
     ///
     /// # Errors

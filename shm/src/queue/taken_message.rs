@@ -32,7 +32,7 @@ impl<'a, T: Message> TakenMessage<'a, T> {
         self.is_released = true;
     }
 
-    /// Returns the index of the producer of the message.
+    /// Returns the index of the queue's producer that sent the taken message.
     pub const fn producer(&self) -> usize {
         self.receiver.last_producer()
     }

@@ -23,7 +23,7 @@ impl Attached<'_> {
         T::consumer(spec, self)
     }
 
-    /// Attaches the sending end of a link with one producer.
+    /// Attaches the sending end of a link (a ring between two agents) with one producer.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -32,7 +32,7 @@ impl Attached<'_> {
         named(what, spsc::Producer::attach_parts(&tail, &head))
     }
 
-    /// Attaches the receiving end of a link with one producer.
+    /// Attaches the receiving end of a link (a ring between two agents) with one producer.
     ///
     /// # Errors
     /// As [`Attached::region`].

@@ -80,7 +80,7 @@ pub struct Intent {
 }
 
 impl Intent {
-    /// Attaches the announcing end of the producer that owns a segment.
+    /// Attaches a producer's end for announcing slots to that producer's own segment.
     ///
     /// # Errors
     /// A header that is not of such a segment.
@@ -89,13 +89,13 @@ impl Intent {
         Ok(Self { position: Word::new(words, POSITION), block: Word::new(words, BLOCK), index })
     }
 
-    /// Announces a ring position before it is claimed.
+    /// Announces a ring position that the producer is about to claim.
     #[inline(always)]
     pub fn announce(&self, position: u64) {
         self.store_position(position.wrapping_add(1));
     }
 
-    /// Withdraws the announcement after a failed claim, and between pushes.
+    /// Withdraws the producer's announcement of a slot after a failed claim, and between pushes.
     #[inline]
     pub fn withdraw(&self) {
         self.store_position(0);
@@ -108,7 +108,7 @@ impl Intent {
         self.position.store(position, Ordering::Release);
     }
 
-    /// Announces a memory block before it is taken from the free list.
+    /// Announces the memory block that the producer is about to take from the free list.
     #[inline]
     pub fn announce_block(&self, id: usize) {
         // Relaxed: read only after our death is certain; the Release of the taking keeps it before
@@ -154,7 +154,7 @@ impl Intents {
         self.0[producer].0[0].load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Returns the memory block that a dead producer announced last.
+    /// Returns the index of the memory block that a dead producer announced last.
     pub fn block(&self, producer: usize) -> Option<usize> {
         let block = self.0[producer].0[BLOCK - POSITION].load(Ordering::Relaxed);
         usize::try_from(block.checked_sub(1)?).ok()

@@ -8,7 +8,7 @@ use thiserror::Error;
 /// Words in a ring's message.
 pub const MESSAGE_WORDS: usize = 7;
 
-/// One message of seven words: 56 bytes; with its slot's sequence one cache line.
+/// One message of seven 64-bit words: 56 bytes; with its slot's sequence one cache line.
 pub type Message = [u64; MESSAGE_WORDS];
 
 /// The error of a push into a full ring. The message stays with the caller, who may try again.

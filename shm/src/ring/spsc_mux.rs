@@ -39,13 +39,13 @@ impl Mux {
         Self { rings: rings.into_iter().enumerate().collect(), inactive, next: 0, last_taken: 0, fault: None }
     }
 
-    /// Returns `true` if no ring that is polled has a message now.
+    /// Returns `true` if none of the rings that the consumer polls has a message now.
     pub fn looks_empty(&self) -> bool {
         self.find_nonempty().is_none()
     }
 
-    /// Returns `true` if no message of a producer is left to take. Its ring is empty, or is not
-    /// polled.
+    /// Returns `true` if the ring of a producer has no message left to take. Its ring is empty, or
+    /// is not polled.
     pub fn is_drained(&self, producer: usize) -> bool {
         self.rings.iter().all(|(index, ring)| *index != producer || ring.looks_empty())
     }
@@ -206,7 +206,7 @@ impl super::Producer for SpscMuxProducer {
     }
 }
 
-/// The producer of `spsc-mux`, with its own ring.
+/// The producer's end of the technique `spsc-mux`, with an SPSC ring of its own.
 pub struct SpscMuxProducer(pub spsc::Producer);
 
 /// Returns the name of the segment with a producer's ring within the run.

@@ -31,7 +31,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// All points within a push at which a fault can interrupt it, in order.
+    /// All points within a push into a ring at which a fault can interrupt it, in order.
     pub const ALL: &[Step] = &[
         Step::Entered,
         Step::Allocated,
@@ -43,7 +43,7 @@ impl Step {
         Step::Published,
     ];
 
-    /// Returns the step's name for users, such as `claimed`.
+    /// Returns the name, for users, of a step of a push, such as `claimed`.
     pub const fn name(self) -> &'static str {
         match self {
             Step::Entered => "entered",
@@ -57,7 +57,7 @@ impl Step {
         }
     }
 
-    /// Returns the step of a push with this name.
+    /// Returns the step of a push with this name; `None` if there is none.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|step| step.name() == name)
     }

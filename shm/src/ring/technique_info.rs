@@ -19,8 +19,8 @@ pub enum Home {
     Foreign,
 }
 
-/// The name and the properties of a technique. Command line, planner, sweeps, bill, containment and
-/// tests depend on nothing else.
+/// The name and the properties of a technique (a way to pass messages between agents). Command
+/// line, planner, sweeps, bill, containment and tests depend on nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TechniqueInfo {
     /// The name that users type and read: `a-z`, `0-9`, `-`. Plans and summaries hold it.
@@ -68,13 +68,13 @@ impl TechniqueInfo {
         }
     }
 
-    /// Declares the steps of a push at which faults can interrupt it.
+    /// Declares the steps of the technique's push at which faults can interrupt it.
     #[must_use]
     pub const fn steps(self, steps: &'static [Step]) -> Self {
         Self { steps, ..self }
     }
 
-    /// Declares that each producer has its own queue, so that none can affect another.
+    /// Declares that each producer of the technique has its own queue: none can affect another.
     #[must_use]
     pub const fn apart(self) -> Self {
         Self { apart: true, ..self }

@@ -7,7 +7,7 @@
 use super::Schedule;
 use super::draws::{DrawStream, Draws};
 
-/// How the strategy groups of a crossover run take turns.
+/// How the groups of strategies in a crossover run take turns: number, length and order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turns {
     /// Number of strategy groups, at least 1. Strategy `i` is in group `i` modulo their number.

@@ -39,9 +39,9 @@ const CODE_SHIFT: u32 = 56;
 const VENUE_SHIFT: u32 = 48;
 
 impl Entry {
-    /// Encodes the scheduled order as words. Bits of delay and venue that do not fit are cut off; a
-    /// cancel's price and a new order's target are not encoded, nor are instrument, terms and
-    /// trigger.
+    /// Encodes the scheduled order as 64-bit words. Bits of delay and venue that do not fit are cut
+    /// off; a cancel's price and a new order's target are not encoded, nor are instrument, terms
+    /// and trigger.
     #[inline]
     pub fn to_words(&self) -> EntryWords {
         let OrderRequest { venue, operation, side, delay_ns, price, quantity, target, .. } = self.request;

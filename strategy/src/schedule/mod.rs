@@ -74,23 +74,23 @@ impl Schedule {
         }
     }
 
-    /// Returns the number of strategies, 1 to [`protocol::wire::MAX_STRATEGIES`]. Some may have no
-    /// orders.
+    /// Returns the number of the schedule's strategies, 1 to [`protocol::wire::MAX_STRATEGIES`].
+    /// Some may have no orders.
     pub fn strategies(&self) -> u16 {
         self.words.len() as u16
     }
 
-    /// Returns the number of venues, 1 to [`protocol::wire::MAX_VENUES`].
+    /// Returns the number of the schedule's venues, 1 to [`protocol::wire::MAX_VENUES`].
     pub fn venues(&self) -> u16 {
         self.venues
     }
 
-    /// Returns a strategy's orders as encoded words; empty for an unknown strategy.
+    /// Returns a strategy's scheduled orders as encoded words; empty for an unknown strategy.
     pub fn words(&self, strategy: StrategyIndex) -> &[EntryWords] {
         self.words.get(strategy.as_usize()).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns a strategy's orders, decoded; empty for an unknown strategy.
+    /// Returns a strategy's scheduled orders, decoded; empty for an unknown strategy.
     pub fn entries(&self, strategy: StrategyIndex) -> impl ExactSizeIterator<Item = Entry> + '_ {
         self.words(strategy)
             .iter()
@@ -109,7 +109,7 @@ impl Schedule {
         })
     }
 
-    /// Returns the number of orders of each strategy.
+    /// Returns the number of scheduled orders of each strategy.
     pub fn orders_per_strategy(&self) -> Vec<u64> {
         self.words.iter().map(|entries| entries.len() as u64).collect()
     }
@@ -127,7 +127,8 @@ impl Schedule {
         orders
     }
 
-    /// Returns the longest delay of an order at its venue, in nanoseconds. Reads every entry.
+    /// Returns the longest delay of a scheduled order at its venue, in nanoseconds. Reads every
+    /// entry.
     pub fn max_delay_ns(&self) -> u64 {
         self.words.iter().flatten().map(entry::delay_of).max().unwrap_or(0)
     }
@@ -141,18 +142,18 @@ impl Schedule {
         self.window_ns
     }
 
-    /// Returns whether orders have due times, or are sent as fast as the rings accept them.
+    /// Returns whether the scheduled orders have due times, or are sent as fast as possible.
     pub fn pacing(&self) -> Pacing {
         self.pacing
     }
 
-    /// Returns the number of orders of all strategies, 1 to [`MAX_ORDERS`].
+    /// Returns the number of scheduled orders of all strategies, 1 to [`MAX_ORDERS`].
     pub fn total(&self) -> u64 {
         self.words.iter().map(|entries| entries.len() as u64).sum()
     }
 
-    /// Returns the scheduled orders per second; `None` without due times (stress, or all due at
-    /// time 0).
+    /// Returns the number of scheduled orders per second; `None` without due times (closed loop, or
+    /// all due at time 0).
     pub fn offered_per_s(&self) -> Option<f64> {
         let paced = self.pacing == Pacing::Scheduled && self.window_ns > 0;
         paced.then(|| self.total() as f64 * 1e9 / self.window_ns as f64)

@@ -11,7 +11,7 @@ const MID_PRICE: i64 = 41_300;
 /// The lot that quantities are multiples of, in 1e-8 units: a hundredth.
 const LOT: u64 = 1_000_000;
 
-/// Draws a schedule at random from its specification.
+/// Draws a schedule of orders at random from its specification.
 ///
 /// All orders are new limit orders. Strategy, venue and side are uniform at random, each
 /// independent of the rest; delays are uniform over their range; quantities are 0.01 to 2.00 units;

@@ -45,8 +45,8 @@ pub struct DelayRange {
     pub max_ns: u64,
 }
 
-/// The parameters from which a schedule is drawn at random. Equal specs give equal schedules on
-/// every machine.
+/// The parameters from which a schedule of orders is drawn at random. Equal specs give equal
+/// schedules on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
@@ -68,7 +68,7 @@ pub struct Spec {
     pub seed: u64,
 }
 
-/// The error that no schedule can be drawn from the settings.
+/// The error that no schedule of orders can be drawn from the settings.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SpecError {
     /// The number of strategies is 0 or above the maximum.
@@ -103,7 +103,7 @@ pub enum SpecError {
 }
 
 impl Spec {
-    /// Checks that a schedule can be drawn with these parameters.
+    /// Checks that a schedule of orders can be drawn with these parameters.
     pub fn check(&self) -> Result<(), SpecError> {
         check_counts(self.strategies, self.venues)?;
         check_orders(self.orders)?;
@@ -115,7 +115,7 @@ impl Spec {
 }
 
 impl DelayRange {
-    /// Checks that delays can be drawn from this range.
+    /// Checks that venues' delays can be drawn from this range.
     pub fn check(&self) -> Result<(), SpecError> {
         let Self { min_ns, max_ns } = *self;
         if min_ns > max_ns {

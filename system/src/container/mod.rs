@@ -51,8 +51,8 @@ pub const PROGRAM: u32 = 2;
 /// Maximum number of processes and threads in a container, init included.
 pub const PROCESSES: u64 = 128;
 
-/// Processes of a container besides those of the program: the outer one and init. They count
-/// towards its limit.
+/// Number of a container's processes besides those of the program: the outer one and init. They
+/// count towards its limit.
 pub const OWN_PROCESSES: u64 = 2;
 
 /// Maximum number of open files of a contained program, the usual default of a process.

@@ -17,7 +17,7 @@ use std::sync::Mutex;
 
 /// The size of an arena, in bytes.
 pub const ARENA_BYTES: usize = 128 << 20;
-/// The size of an arena's largest block, in bytes.
+/// The size of the largest block that an arena allocates, in bytes.
 pub const MAX_BLOCK_BYTES: usize = 64 << 20;
 /// The largest number of arenas of a process: one for each incarnation of a strategy.
 pub const MAX_ARENAS: usize = 256;
@@ -52,7 +52,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Makes an arena whose pages carry a key.
+    /// Makes an arena (a strategy's heap) whose pages carry a memory protection key.
     ///
     /// # Errors
     /// The process has [`MAX_ARENAS`] already, or too little address space.
@@ -85,8 +85,8 @@ impl Arena {
         (self.start, ARENA_BYTES)
     }
 
-    /// Calls a function during which the calling thread allocates in this arena. Only one thread
-    /// at a time may use an arena so.
+    /// Calls a function during which the calling thread allocates in this arena (a strategy's
+    /// heap). Only one thread at a time may use an arena so.
     pub fn within<T>(self, call: impl FnOnce() -> T) -> T {
         let _restored = Restored(CURRENT.replace(self.head()));
         call()

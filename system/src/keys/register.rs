@@ -3,7 +3,7 @@
 use shm::sync::AtomicU64;
 use std::io;
 
-/// A protection key of this process.
+/// A memory protection key (PKU) of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key(u32);
 
@@ -11,8 +11,8 @@ impl Key {
     /// The protection key of all memory that was given no other key.
     pub const DEFAULT: Self = Self(0);
 
-    /// Allocates a key for this process. The calling thread may then read and write memory of the
-    /// key, and so may the threads that it starts later; no other thread may.
+    /// Allocates a memory protection key for this process. The calling thread may then read and
+    /// write memory of the key, and so may the threads that it starts later; no other thread may.
     ///
     /// # Errors
     /// The machine has no keys, or none is free.
@@ -22,12 +22,13 @@ impl Key {
         u32::try_from(key).map(Self).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Returns the number of the protection key.
+    /// Returns the number of the memory protection key.
     pub const fn number(self) -> u32 {
         self.0
     }
 
-    /// Gives the key to the pages of words that are mapped for reading and writing.
+    /// Gives the memory protection key to the pages of words that are mapped for reading and
+    /// writing.
     ///
     /// # Errors
     /// The words do not start at a page.
@@ -51,22 +52,22 @@ impl Key {
 pub struct Rights(u32);
 
 impl Rights {
-    /// The rights that allow every access to memory of every key.
+    /// The access rights that allow every access to memory of every protection key.
     pub const OPEN: Self = Self(0);
 
-    /// Creates the rights to write memory of these keys only, and to read all memory.
+    /// Creates the rights to write memory of these protection keys only, and to read all memory.
     pub fn writing(keys: impl IntoIterator<Item = Key>) -> Self {
         /// Refuses writes for each key.
         const READ: u32 = 0xaaaa_aaaa;
         Self(keys.into_iter().fold(READ, |bits, key| bits & !(0b11 << (2 * key.0))))
     }
 
-    /// Returns these rights as the value of the PKRU register.
+    /// Returns these access rights as the value of the CPU's PKRU register.
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// Returns the calling thread's rights, from its PKRU register.
+    /// Returns the calling thread's access rights to memory, from its PKRU register.
     ///
     /// # Panics
     /// On an architecture that has none.
@@ -87,7 +88,8 @@ impl Rights {
         unreachable!("a key was had, which only x86-64 has")
     }
 
-    /// Gives these rights to the calling thread, by writing its PKRU register (WRPKRU).
+    /// Gives these access rights to memory to the calling thread, by writing its PKRU register
+    /// (WRPKRU).
     ///
     /// # Panics
     /// On an architecture that has none.

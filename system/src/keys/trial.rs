@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 /// The child's exit code if the handler ran.
 const HANDLED: i32 = 7;
 
-/// Returns why this machine cannot isolate by protection keys; `None` if it can. Tries it once, in
-/// a child process.
+/// Returns why this machine cannot isolate by memory protection keys; `None` if it can. Tries it
+/// once, in a child process.
 pub fn missing() -> Option<String> {
     static FOUND: OnceLock<Option<String>> = OnceLock::new();
     FOUND.get_or_init(find_missing).clone()

@@ -33,7 +33,7 @@ impl RetryLoop {
     }
 }
 
-/// Checks that many pushes, rare ones included, take exactly the steps that the technique declares.
+/// Checks that pushes, rare ones included, take exactly the steps that the technique declares.
 pub fn steps<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     let mut queue = queue::<T>(memory, 1, 64)?;
     let (mut consumer, mut producer) = (queue.consumer()?, queue.producer(0)?);
@@ -63,7 +63,7 @@ fn fill(producer: &mut impl Producer, index: usize, from: u64) -> u64 {
         as u64
 }
 
-/// Fills and drains the queue three times: only accepted messages may arrive.
+/// Fills and drains the technique's queue three times: only accepted messages may arrive.
 pub fn fill_and_drain<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     const CAPACITY: u64 = 64;
     let mut queue = queue::<T>(memory, 2, CAPACITY as u32)?;
@@ -202,8 +202,8 @@ pub fn threads<T: Link>(memory: CheckMemory, producers: usize) -> Result<(), Vio
     ledger.settle(&vec![each; producers])
 }
 
-/// Kills a producer within a push: at most that message may be lost. It is lost only if it was not
-/// published, and no message of the other producer.
+/// Kills a producer of the queue within a push: at most that push's message may be lost. It is lost
+/// only if it was not published, and no message of the other producer.
 pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> {
     const BEFORE: u64 = 3;
     let mut queue = queue::<T>(memory, 2, 64)?;
@@ -278,9 +278,9 @@ pub fn retirement<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     ledger.settle(&[WAITING, 0])
 }
 
-/// Kills producers within a push, with messages in the queue, and replaces them. Published messages
-/// must arrive once, a successor must not be accused of its predecessor's state, and the other
-/// producer must lose nothing.
+/// Kills producers of the queue within a push, with messages in the queue, and replaces them.
+/// Published messages must arrive once, a successor must not be accused of its predecessor's state,
+/// and the other producer must lose nothing.
 pub fn successor<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> {
     let mut queue = queue::<T>(memory, 2, 64)?;
     let mut consumer = queue.consumer()?;

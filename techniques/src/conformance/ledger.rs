@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 /// Number of bits of a message's number.
 const NUMBER_BITS: u32 = 48;
 
-/// Creates the `n`th test message of a producer. Each word is derived from the first one and its
-/// index, so that any mixture of two messages is detected.
+/// Creates the `n`th test message of the producer with this index. Each word is derived from the
+/// first one and its index, so that any mixture of two messages is detected.
 pub fn message(producer: usize, n: u64) -> Message {
     let first = (producer as u64) << NUMBER_BITS | n;
     core::array::from_fn(|word| first ^ (word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
@@ -23,12 +23,13 @@ pub struct MessageLedger {
 }
 
 impl MessageLedger {
-    /// Creates a check that has received no messages.
+    /// Creates a check of received messages for this number of producers, with none received yet.
     pub fn new(producers: usize) -> Self {
         Self { next: vec![0; producers], missing: vec![BTreeSet::new(); producers] }
     }
 
-    /// Receives one message, if there is one. Returns `true` if there was.
+    /// Receives and checks one message of a consumer under test, if there is one. Returns `true` if
+    /// there was.
     pub fn try_receive(&mut self, consumer: &mut impl Consumer) -> Result<bool, Violation> {
         let popped = consumer.try_pop();
         if let Some((_, fault)) = consumer.take_fault() {
@@ -38,7 +39,8 @@ impl MessageLedger {
         self.record(from, &got).map(|()| true)
     }
 
-    /// Receives all messages that are available now. Returns their number.
+    /// Receives and checks all messages of a consumer under test that are available now. Returns
+    /// their number.
     pub fn receive_all(&mut self, consumer: &mut impl Consumer) -> Result<u64, Violation> {
         let mut taken = 0;
         while self.try_receive(consumer)? {
@@ -70,7 +72,7 @@ impl MessageLedger {
         Ok(())
     }
 
-    /// Checks that the first `sent[i]` messages of each producer i have arrived, and no others.
+    /// Checks that the first `sent[i]` messages of each producer `i` were received, and no others.
     pub fn settle(&self, sent: &[u64]) -> Result<(), Violation> {
         for (producer, (sent, next)) in sent.iter().zip(&self.next).enumerate() {
             if next > sent {

@@ -13,17 +13,17 @@ pub const LAST: usize = TAIL + 16;
 pub const FRESH: usize = LAST + 16;
 /// Offset (words) of the number of freed blocks that were reused.
 pub const FREE_HEAD: usize = FRESH + 16;
-/// Offset (words) of the number of blocks freed.
+/// Offset (words) of the number of memory blocks freed.
 pub const FREE_TAIL: usize = FREE_HEAD + 16;
 /// Offset (words) of the number of the next message to take, stored for the consumer's successor.
 pub const HEAD: usize = FREE_TAIL + 16;
-/// Offset (words) of the consumer's current block. The previous one follows, which it has not
-/// freed.
+/// Offset (words) of the index of the consumer's current block. The previous one follows, which it
+/// has not freed.
 pub const CURRENT: usize = HEAD + 1;
-/// Offset (words) of the ring of freed blocks.
+/// Offset (words) of the ring of freed blocks' indices.
 pub const FREE_RING: usize = HEAD + 16;
 
-/// Messages per memory block, as in the standard library's channel.
+/// Number of messages per memory block, as in the standard library's channel.
 pub const BLOCK_SLOTS: usize = 31;
 /// The segment kind of the memory blocks of a linked list.
 pub const KIND: SegmentKind = SegmentKind::new(
@@ -42,7 +42,7 @@ pub const KIND: SegmentKind = SegmentKind::new(
     ],
 )
 .reserve();
-/// Maximum number of memory blocks of a linked list: an id has 23 bits.
+/// Maximum number of memory blocks of a linked list: a block's id has 23 bits.
 pub const MAX_BLOCKS: usize = 1 << 23;
 
 /// Maximum number of attempts of a push before it returns [`Full`](shm::ring::Full); see

@@ -60,7 +60,7 @@ pub struct Offset {
 }
 
 impl Samples {
-    /// Computes the bounds on the clocks' offset from all frames.
+    /// Computes the bounds on the offset between two hosts' clocks from all frames.
     pub fn solve(&self, assumed: &ClockAssumptions) -> Result<Offset, OffsetError> {
         let (first, base) = self.origin.ok_or(OffsetError::OneWay)?;
         let (upper_bounds, lower_bounds) = (self.upper_bounds.all(), self.lower_bounds.all());
@@ -93,13 +93,14 @@ impl Samples {
 }
 
 impl Offset {
-    /// Returns bounds (ns) on how far the other clock is ahead at a time, also outside the frames.
+    /// Returns bounds (ns) on how far the other host's clock is ahead at a time, also outside the
+    /// frames.
     pub fn at(&self, local_ns: u64) -> Interval<i128> {
         let Interval { low, high } = self.bounds((i128::from(local_ns) - i128::from(self.first)) as f64);
         Interval { low: self.base + low.floor() as i128, high: self.base + high.ceil() as i128 }
     }
 
-    /// Returns bounds on the rate at which the other clock gains, in ppm, up to the wander.
+    /// Returns bounds on the rate at which the other host's clock gains, in ppm, up to the wander.
     pub fn drift_ppm(&self) -> Interval<f64> {
         Interval { low: self.drift.low / PPM, high: self.drift.high / PPM }
     }
@@ -117,7 +118,8 @@ impl Offset {
         Interval { low: low - RESOLUTION_NS, high: high + RESOLUTION_NS }
     }
 
-    /// Returns the stages of a round trip, which add up to the whole; `None`: impossible readings.
+    /// Returns the stages of a message's round trip between hosts, which add up to the whole;
+    /// `None`: impossible readings.
     pub fn stages(&self, readings: &RoundTrip) -> Option<RoundTripStages> {
         let RoundTrip { sent, arrived, answered, returned } = *readings;
         let (whole, there) = (returned.checked_sub(sent)?, answered.checked_sub(arrived)?);

@@ -70,19 +70,21 @@ impl Default for Samples {
 }
 
 impl Samples {
-    /// Creates an empty set of clock samples.
+    /// Creates an empty set of samples of two hosts' clocks.
     pub fn new() -> Self {
         Self { origin: None, shift: INITIAL_SHIFT, upper_bounds: Bounds::new(), lower_bounds: Bounds::new() }
     }
 
-    /// Records a frame to the other host: `sent` by this host's clock, `seen` by the other's.
+    /// Records the two times (ns) of a frame to the other host: `sent` by this host's clock,
+    /// `received` by the other's.
     pub fn record_outbound(&mut self, sent: u64, received: u64) {
         if let Some((index, bound)) = self.bucket(sent, received) {
             self.upper_bounds.keep(index, bound, |new, old| new < old);
         }
     }
 
-    /// Records a frame from the other host: `sent` by the other host's clock, `seen` by this one's.
+    /// Records the two times (ns) of a frame from the other host: `sent` by the other host's clock,
+    /// `received` by this one's.
     pub fn record_inbound(&mut self, sent: u64, received: u64) {
         if let Some((index, bound)) = self.bucket(received, sent) {
             self.lower_bounds.keep(index, bound, |new, old| new > old);

@@ -17,7 +17,7 @@ impl UncertainNs {
         self.ns.unsigned_abs() > self.error_ns
     }
 
-    /// Returns the minimum and the maximum that the time can have.
+    /// Returns the minimum and the maximum that the uncertain time can have, in nanoseconds.
     pub const fn bounds(&self) -> (i128, i128) {
         (self.ns as i128 - self.error_ns as i128, self.ns as i128 + self.error_ns as i128)
     }

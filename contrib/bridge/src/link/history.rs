@@ -2,7 +2,7 @@
 
 use super::Broken;
 
-/// The number of messages that were taken in the last session with any; outcomes of earlier
+/// The number of messages that were taken in the link's last session with any; outcomes of earlier
 /// sessions are settled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionHistory {

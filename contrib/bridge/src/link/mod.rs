@@ -62,7 +62,7 @@ enum Broken {
     DropsOutcomes,
 }
 
-/// The timing of a link: heartbeats, timeout and retries.
+/// The timing of a link between two hosts: heartbeats, timeout and retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
     /// Interval of heartbeats after the last frame, and of clock readings, in nanoseconds.
@@ -80,7 +80,7 @@ impl Default for Timing {
     }
 }
 
-/// The reason why a session has ended.
+/// The reason why a session between two hosts has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CloseReason {
     /// No frame came for [`Timing::silence_ns`].
@@ -100,7 +100,7 @@ pub enum CloseReason {
     HungUp,
 }
 
-/// The outcome of a message that was unconfirmed when its session ended.
+/// The outcome of a message to the other host that was unconfirmed when its session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryOutcome {
     /// The peer took the message, exactly once.
@@ -111,7 +111,8 @@ pub enum DeliveryOutcome {
     Unknown,
 }
 
-/// The times of a delivered message by both hosts' clocks. All but `received` are unverified.
+/// The times of a message between two hosts, by both hosts' clocks. All but `received` are
+/// unverified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// Time at which the message was sent, in nanoseconds of the peer's clock.
@@ -122,7 +123,7 @@ pub struct Delivery {
     pub about: Option<Echo>,
 }
 
-/// An event of a link that its owner must handle.
+/// An event of a link between two hosts that its owner must handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A session with the peer was opened. All earlier messages have an outcome.
@@ -217,8 +218,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Creates the strategy side's end, with attempts numbered from `first`, above any
-    /// predecessor's.
+    /// Creates the link's end at the strategy's host, with attempts numbered from `first`, above
+    /// any predecessor's.
     pub fn strategy_side(run: u32, first: u64, timing: Timing) -> Self {
         Self::new(Side::Strategy, run, 0, first, timing)
     }
@@ -268,17 +269,17 @@ impl Link {
         self.history
     }
 
-    /// Returns `true` if the peer has announced that it sends no more.
+    /// Returns `true` if the link's peer has announced that it sends no more messages.
     pub const fn has_received_end(&self) -> bool {
         self.has_received_end
     }
 
-    /// Returns `true` if a session with the peer is open.
+    /// Returns `true` if the link has an open session with its peer.
     pub fn is_up(&self) -> bool {
         self.state == LinkState::Up
     }
 
-    /// Returns `true` if both ends have announced that they send no more.
+    /// Returns `true` if both ends of the link have announced that they send no more messages.
     pub fn is_over(&self) -> bool {
         self.state == LinkState::Over
     }
@@ -288,7 +289,7 @@ impl Link {
         self.outbox.is_full()
     }
 
-    /// Returns `true` if all sent messages are confirmed and their outcomes are known.
+    /// Returns `true` if all messages sent on the link are confirmed and their outcomes are known.
     pub fn is_settled(&self) -> bool {
         self.outbox.is_empty() && self.unsettled.is_empty()
     }
@@ -326,7 +327,7 @@ impl Link {
         self.state = LinkState::Over;
     }
 
-    /// Handles bytes received from the peer, which may be invalid.
+    /// Handles bytes received from the link's peer, which may be invalid.
     pub fn receive(&mut self, bytes: &[u8], now: u64) {
         let frame = match Frame::decode(bytes) {
             Some(frame) if frame.run == self.run && frame.from == self.side.other() => frame,

@@ -4,7 +4,8 @@ use crate::frame::Echo;
 use protocol::wire::Message;
 use std::collections::VecDeque;
 
-/// Maximum number of unconfirmed messages of a session. More are refused, not queued.
+/// Maximum number of unconfirmed messages of a session between two hosts. More are refused, not
+/// queued.
 pub const WINDOW: usize = 1024;
 
 /// The messages of one session that the peer has not confirmed as taken.
@@ -38,7 +39,7 @@ impl SendWindow {
         has_room
     }
 
-    /// Returns `true` if the window holds the maximum number of unconfirmed messages.
+    /// Returns `true` if the session has the maximum number of unconfirmed messages.
     pub fn is_full(&self) -> bool {
         self.waiting.len() >= WINDOW
     }
@@ -57,7 +58,7 @@ impl SendWindow {
         self.transmitted
     }
 
-    /// Returns `true` if the peer has confirmed all messages.
+    /// Returns `true` if the peer has confirmed all messages of the session.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -76,7 +77,8 @@ impl SendWindow {
         true
     }
 
-    /// Empties the window. Returns messages that may have been taken, and those not transmitted.
+    /// Empties the window of unconfirmed messages. Returns messages that may have been taken, and
+    /// those not transmitted.
     pub fn drain(&mut self) -> (Vec<UnconfirmedMessage>, Vec<UnconfirmedMessage>) {
         let first = self.taken + 1;
         let mut all: Vec<UnconfirmedMessage> = (first..)

@@ -30,9 +30,9 @@ impl<const W: usize> Consumer<W> {
         Ok(Self { ring, head: 0, intents, passed_over: 0 })
     }
 
-    /// Attaches a receiving end in place of a crashed one. Messages not taken yet arrive whole and
-    /// in order. A message that was being taken is delivered again if its slot was not freed.
-    /// Producers may continue concurrently; retirements start again.
+    /// Attaches the receiving end of an `array-queue` ring in place of a crashed one. Messages not
+    /// taken yet arrive whole and in order. A message that was being taken is delivered again if
+    /// its slot was not freed. Producers may continue concurrently; retirements start again.
     ///
     /// # Errors
     /// As [`Consumer::attach`].

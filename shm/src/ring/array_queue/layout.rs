@@ -2,9 +2,9 @@
 
 use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind, header::HEADER_WORDS};
 
-/// Offset (words) of the producers' shared cursor.
+/// Offset (words) in an `array-queue` ring of the cursor that its producers share.
 pub const TAIL: usize = HEADER_WORDS;
-/// Offset (words) of the first slot of the ring.
+/// Offset (words) of the first slot of an `array-queue` ring.
 pub const SLOTS: usize = TAIL + 16;
 /// The segment kind of an `array-queue` ring.
 pub const KIND: SegmentKind = SegmentKind::new(7, "array-queue", &[("tail", TAIL), ("slots", SLOTS)]);
@@ -14,7 +14,7 @@ pub(super) const WRITTEN: u64 = 1;
 /// Difference between the stamps of a slot in two successive passes through the ring.
 pub(super) const LAP: u64 = 2;
 
-/// Returns the number of words of a ring's segment.
+/// Returns the size in words of the segment of a ring with `capacity` slots.
 pub const fn ring_words(capacity: usize, slot_words: usize) -> usize {
     SLOTS + capacity * (slot_words + 1)
 }

@@ -66,7 +66,7 @@ use crate::memory::{
     AtomicWords, Header, HeaderError, LINE_WORDS, Places, ReadOnlyWords, Region, SegmentKind,
 };
 
-/// Maximum size of a message in bytes.
+/// Maximum size of a packed ring's message in bytes.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 16;
 
 /// More messages than are ever counted. Scribbled positions are cut to it.
@@ -77,9 +77,9 @@ const POSITION_WORDS: usize = 16;
 /// Number of distinct offsets of the tails of several rings, in lines: those of a page. Loom has no
 /// lines.
 const CACHE_COLORS: usize = if cfg!(loom) { 1 } else { 512 / LINE_WORDS };
-/// Offset (words) of the receiver's position within its part.
+/// Offset (words) of the receiver's position within its part of a packed ring.
 pub const HEAD: usize = HEADER_WORDS;
-/// Words in the receiver's part of a ring.
+/// Number of 64-bit words in the receiver's part of a packed ring.
 pub const HEAD_WORDS: usize = HEAD + POSITION_WORDS;
 /// Words of the sender's part that are not places.
 const WORDS_BUT_PLACES: usize = HEADER_WORDS + (CACHE_COLORS - 1) * LINE_WORDS + POSITION_WORDS;
@@ -110,7 +110,7 @@ const fn place_count(message_bytes: usize, capacity: usize) -> usize {
     if count > min_count { count } else { min_count }
 }
 
-/// Returns the words of the sender's part of a ring.
+/// Returns the size in words of the sender's part of a packed ring.
 pub const fn tail_words(message_bytes: usize, capacity: usize) -> usize {
     WORDS_BUT_PLACES + Places::words(message_bytes, place_count(message_bytes, capacity))
 }
@@ -120,7 +120,7 @@ pub const fn tail_word(index: u64) -> usize {
     HEADER_WORDS + (index % CACHE_COLORS as u64) as usize * LINE_WORDS
 }
 
-/// Size of a ring: of each message, and the number of messages.
+/// The size of a packed ring: bytes of each message, and maximum number of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedShape {
     /// Bytes of each message, at most [`MAX_MESSAGE_BYTES`].
@@ -175,7 +175,7 @@ pub struct HeapRing {
 }
 
 impl HeapRing {
-    /// Creates an empty ring for messages of a size.
+    /// Creates an empty ring for `capacity` messages of `message_bytes` bytes.
     pub fn new(message_bytes: usize, capacity: usize) -> Self {
         let shape = PackedShape { message_bytes, capacity };
         let tail = Region::heap(tail_words(message_bytes, capacity)).words();
@@ -185,7 +185,7 @@ impl HeapRing {
         Self { tail, head, shape }
     }
 
-    /// Attaches the sending end after the messages that were published.
+    /// Attaches the ring's sending end after the messages that were published.
     ///
     /// # Panics
     /// If the shape is none, or the headers were overwritten.
@@ -194,7 +194,7 @@ impl HeapRing {
         sender.expect("the headers of a ring")
     }
 
-    /// Attaches the receiving end after the messages that were freed.
+    /// Attaches the ring's receiving end after the messages that were freed.
     ///
     /// # Panics
     /// As [`HeapRing::sender`].

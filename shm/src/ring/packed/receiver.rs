@@ -44,13 +44,13 @@ impl PackedReceiver {
         Ok(Self { head, end: head, found: 0, tail_word, places, head_word, capacity })
     }
 
-    /// Returns the size of a message in bytes.
+    /// Returns the size of the ring's messages in bytes.
     #[inline(always)]
     pub const fn message_bytes(&self) -> usize {
         self.places.message_bytes()
     }
 
-    /// Returns how many messages were taken, including by crashed predecessors.
+    /// Returns how many of the ring's messages were taken, including by crashed predecessors.
     #[inline(always)]
     pub const fn taken(&self) -> u64 {
         self.head
@@ -139,7 +139,7 @@ impl PackedReceiver {
         self.head += 1;
     }
 
-    /// Frees the places of all messages that were taken.
+    /// Frees the ring's places of all messages that were taken.
     #[inline(always)]
     pub fn release(&mut self) {
         // Release: pairs with the sender's Acquire load of the head; our reads come before.
@@ -153,7 +153,7 @@ impl PackedReceiver {
         self.head = self.head.saturating_sub(count);
     }
 
-    /// Takes the next message and frees its place. Returns `false` if there is none now.
+    /// Takes the ring's next message and frees its place. Returns `false` if there is none now.
     ///
     /// # Errors
     /// [`PeerFault::InvalidTail`]; nothing was taken.
@@ -254,12 +254,12 @@ impl PackedReceiver {
         PackedLayout::new(words, self.places.mask(), self.message_bytes(), self.capacity)
     }
 
-    /// Returns the receiver's position.
+    /// Returns the receiver's position in the ring.
     pub const fn position(&self) -> EndPosition {
         EndPosition { own: self.head, known: self.end }
     }
 
-    /// Continues at the position to which code of another language has popped.
+    /// Continues at the ring's position to which code of another language has popped.
     #[inline]
     pub fn set_position(&mut self, position: EndPosition) {
         self.head = position.own.min(POSITION_LIMIT);

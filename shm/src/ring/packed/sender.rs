@@ -50,29 +50,31 @@ impl PackedSender {
         })
     }
 
-    /// Returns the size of a message in bytes.
+    /// Returns the size of the ring's messages in bytes.
     #[inline(always)]
     pub const fn message_bytes(&self) -> usize {
         self.places.message_bytes()
     }
 
-    /// Returns `true` if the receiver has freed all messages.
+    /// Returns `true` if the receiver has freed all messages of the ring.
     pub fn is_taken(&mut self) -> bool {
         self.free_places() == self.capacity
     }
 
-    /// Returns how many messages were published, including those of crashed predecessors.
+    /// Returns how many messages of the ring were published, also by crashed predecessors.
     pub const fn published(&self) -> u64 {
         self.tail
     }
 
-    /// Returns `true` if the next push will fit. Only this end's pushes can change a yes.
+    /// Returns `true` if the next push into the ring will fit. Only this end's pushes can change a
+    /// yes.
     #[inline(always)]
     pub fn has_room(&mut self) -> bool {
         self.tail != self.limit || self.free_places() > 0
     }
 
-    /// Returns the number of messages that can be pushed now. Only this end's pushes reduce it.
+    /// Returns the number of messages that can be pushed into the ring now. Only this end's pushes
+    /// reduce it.
     #[inline]
     pub fn free_places(&mut self) -> u64 {
         // Acquire: pairs with the receiver's Release store of the head, after its reads.
@@ -83,7 +85,7 @@ impl PackedSender {
         room
     }
 
-    /// Pushes a message.
+    /// Pushes a message into the ring.
     ///
     /// # Errors
     /// [`Full`] if all places are taken by messages that the receiver has not freed.
@@ -176,12 +178,12 @@ impl PackedSender {
         PackedLayout::new(words, self.places.mask(), self.message_bytes(), self.capacity)
     }
 
-    /// Returns the sender's position.
+    /// Returns the sender's position in the ring.
     pub const fn position(&self) -> EndPosition {
         EndPosition { own: self.tail, known: self.limit }
     }
 
-    /// Continues at the position to which code of another language has pushed.
+    /// Continues at the ring's position to which code of another language has pushed.
     #[inline]
     pub fn set_position(&mut self, position: EndPosition) {
         self.tail = position.own.min(POSITION_LIMIT);

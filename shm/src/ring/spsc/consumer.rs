@@ -113,7 +113,7 @@ impl<const M: usize> Consumer<M> {
         self.slot.slot().sequence(Ordering::Relaxed) == self.stale_sequence
     }
 
-    /// Takes the next message, or `None` if there is none now.
+    /// Takes the ring's next message, or returns `None` if there is none now.
     ///
     /// # Errors
     /// [`PeerFault::InvalidSequence`]: the slot's sequence is impossible. Nothing was taken.
@@ -133,9 +133,9 @@ impl<const M: usize> Consumer<M> {
         Some(message)
     }
 
-    /// Passes up to `max` messages to `each`. Returns the number: at most a quarter of the ring, or
-    /// half of one of less than 32 slots. Their slots are freed together: if the consumer crashes
-    /// or `each` panics before, all are delivered again.
+    /// Passes up to `max` messages of the ring to `each`. Returns the number: at most a quarter of
+    /// the ring, or half of one of less than 32 slots. Their slots are freed together: if the
+    /// consumer crashes or `each` panics before, all are delivered again.
     ///
     /// # Errors
     /// As [`Consumer::try_pop`], if not even one could be taken; a fault after messages is found by
@@ -162,8 +162,8 @@ impl<const M: usize> Consumer<M> {
         Ok(taken as usize)
     }
 
-    /// Takes a message that the producer may not overwrite before [`Consumer::release`]. A
-    /// successor of this consumer takes it again.
+    /// Takes the ring's next message, which the producer may not overwrite before
+    /// [`Consumer::release`]. A successor of this consumer takes it again.
     ///
     /// # Errors
     /// As [`Consumer::try_pop`].
@@ -181,8 +181,8 @@ impl<const M: usize> Consumer<M> {
         self.head_word.store(self.taken(), Ordering::Release);
     }
 
-    /// Moves back to before the last `count` messages, so that they are taken again. They must have
-    /// been taken with [`Consumer::take`] and not yet been released.
+    /// Moves back to before the ring's last `count` messages, so that they are taken again. They
+    /// must have been taken with [`Consumer::take`] and not yet been released.
     #[inline]
     pub fn rewind(&mut self, count: u64) {
         self.go_to(self.taken().saturating_sub(count));

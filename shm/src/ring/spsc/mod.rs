@@ -72,7 +72,7 @@ use crate::ring::MESSAGE_WORDS;
 /// Offset (words) of the consumer's cursor within its part of the ring. Also in a region that holds
 /// both parts.
 pub const HEAD: usize = HEADER_WORDS;
-/// Words in the consumer's part of a ring: its header and cursor.
+/// Number of 64-bit words in the consumer's part of a ring: its header and cursor.
 pub const HEAD_WORDS: usize = HEAD + 16;
 /// Offset (words) of the slots within the producer's part, for a ring of index 0.
 pub const SLOTS: usize = HEADER_WORDS;
@@ -89,7 +89,7 @@ pub const KIND: SegmentKind = SegmentKind::new(
 /// The segment kind of the consumer's part of a ring: its cursor.
 pub const HEAD_KIND: SegmentKind = SegmentKind::new(6, "ring-head", &[("head", HEAD), ("words", HEAD_WORDS)]);
 
-/// Returns the words of a ring's slot: the message and its sequence.
+/// Returns the number of words of a ring's slot: the message and its sequence.
 pub const fn slot_words(message_words: usize) -> usize {
     message_words + 1
 }
@@ -105,7 +105,7 @@ pub const fn slot_count(capacity: usize, message_words: usize) -> usize {
     capacity << slots_per_message_log2(message_words)
 }
 
-/// Returns the words of the producer's part of a ring: header and slots.
+/// Returns the number of words of the producer's part of a ring: header and slots.
 pub const fn tail_words(capacity: usize, message_words: usize) -> usize {
     WORDS_BUT_SLOTS + slot_count(capacity, message_words) * slot_words(message_words)
 }
@@ -118,7 +118,7 @@ pub const fn first_slot(index: u64) -> usize {
     SLOTS + (index % CACHE_COLORS as u64) as usize * LINE_WORDS
 }
 
-/// Returns the words of a ring's two parts together.
+/// Returns the size in words of an SPSC ring's two parts together.
 pub const fn ring_words(capacity: usize, message_words: usize) -> usize {
     HEAD_WORDS + tail_words(capacity, message_words)
 }

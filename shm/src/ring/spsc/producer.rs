@@ -103,7 +103,8 @@ impl<const M: usize> Producer<M> {
         (slot.sequence.load(Ordering::Relaxed) == self.tail).then(|| core::array::from_fn(word))
     }
 
-    /// Returns `true` if the next push will fit. Only this end's pushes can change a yes.
+    /// Returns `true` if the next push into the ring will fit. Only this end's pushes can change a
+    /// yes.
     #[inline(always)]
     pub fn has_room(&mut self) -> bool {
         // `<=` also if a hostile head is ahead of the tail: the difference wraps.
@@ -115,7 +116,7 @@ impl<const M: usize> Producer<M> {
         self.tail.wrapping_sub(self.cached_head) <= self.max_ahead()
     }
 
-    /// Returns the number of messages that the ring holds.
+    /// Returns the maximum number of messages in the ring.
     pub const fn capacity(&self) -> u64 {
         self.max_ahead() + 1
     }
@@ -126,7 +127,8 @@ impl<const M: usize> Producer<M> {
         self.slots.mask() >> slots_per_message_log2(M)
     }
 
-    /// Returns the number of messages that can be pushed now. Only this end's pushes reduce it.
+    /// Returns the number of messages that can be pushed into the ring now. Only this end's pushes
+    /// reduce it.
     pub fn free_slots(&mut self) -> u64 {
         // Acquire: as in `has_room`.
         self.cached_head = self.head_word.load(0, Ordering::Acquire);
@@ -134,8 +136,8 @@ impl<const M: usize> Producer<M> {
         self.capacity().saturating_sub(self.tail.wrapping_sub(self.cached_head))
     }
 
-    /// Returns `true` if that many messages can be pushed now. Only this end's pushes can change a
-    /// yes. Loads the consumer's head only if the last one known does not suffice.
+    /// Returns `true` if `count` messages can be pushed into the ring now. Only this end's pushes
+    /// can change a yes. Loads the consumer's head only if the last one known does not suffice.
     #[inline]
     pub fn has_room_for(&mut self, count: u64) -> bool {
         // As in `free_slots`, for a hostile head.

@@ -21,7 +21,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Settings for turning a recorded flow into a schedule.
+/// Settings for turning a recorded flow of orders into a schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Replay {
     /// Number of strategies that send the recorded orders, 1 to [`protocol::wire::MAX_STRATEGIES`].
@@ -39,7 +39,7 @@ pub struct Replay {
     pub orders: Option<u64>,
 }
 
-/// Reads a recorded flow from a file and turns it into a schedule.
+/// Reads a recorded flow of orders from a file and turns it into a schedule.
 ///
 /// The file is comma-separated; its first line names the columns, in any order.
 ///
