@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How a series of runs ended.
+/// The end of a series of an experiment's runs: complete, interrupted or given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasureEnd {
     Complete,

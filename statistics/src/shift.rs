@@ -14,7 +14,7 @@
 use super::seeded_rng::SeededRng;
 use serde::{Deserialize, Serialize};
 
-/// An estimated shift with its 95 % confidence interval.
+/// An estimate of how far B is shifted from A, with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Point estimate of the shift.

@@ -149,7 +149,8 @@ impl Experiment {
         folder.join(Self::FILE).exists()
     }
 
-    /// Returns the answer that the experiment's rows give. The folder has the runs.
+    /// Returns the answer that the experiment's rows give, from the runs in `folder`. The folder
+    /// has the runs.
     ///
     /// # Errors
     /// Rows of other settings or figures than the kind asks for.

@@ -6,7 +6,7 @@ use serde_json::json;
 use system::clock::{Clock, Monotonic};
 use techniques::Technique;
 
-/// Returns the nanoseconds of each of `count` operations.
+/// Returns the nanoseconds that each of the `count` operations of `work` takes.
 #[inline(always)]
 pub fn ns_each(count: u64, work: impl FnOnce()) -> f64 {
     let start = Monotonic.now();
@@ -14,7 +14,8 @@ pub fn ns_each(count: u64, work: impl FnOnce()) -> f64 {
     (Monotonic.now() - start) as f64 / count as f64
 }
 
-/// Does a number of operations with a technique, and returns the nanoseconds of each.
+/// A function that does a number of operations with a technique, and returns the nanoseconds of
+/// each.
 pub type Subject = Box<dyn FnMut(u64) -> f64>;
 
 /// Measures techniques alternated (A B A B …). Returns the samples of each.
@@ -28,7 +29,7 @@ pub fn alternate(
     all.into_iter().map(|(technique, _)| technique).zip(costs).collect()
 }
 
-/// The goal of a figure.
+/// The goal of a benchmark's figure.
 #[derive(Clone, Copy)]
 pub enum Goal {
     None,
@@ -36,7 +37,7 @@ pub enum Goal {
     AtLeast(f64),
 }
 
-/// A figure with its quartiles and its goal.
+/// A row of the benchmark's report: a figure with its quartiles and its goal.
 pub struct FigureRow {
     what: String,
     unit: &'static str,
@@ -52,7 +53,7 @@ impl FigureRow {
         Self { what: what.into(), unit, quartiles, samples: samples.len(), dropped: 0, goal }
     }
 
-    /// Sets the number of samples that were dropped.
+    /// Sets the number of the figure's samples that were dropped.
     pub fn dropped(mut self, dropped: usize) -> Self {
         self.dropped = dropped;
         self

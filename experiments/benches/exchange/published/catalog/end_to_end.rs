@@ -14,7 +14,7 @@ const CANCEL: u64 = 2;
 
 type Message = [u64; 7];
 
-/// Encodes each trade as a report, and adds up events.
+/// A receiver of the book's events that encodes each trade as a report, and adds up events.
 #[derive(Default)]
 pub struct Reports {
     /// A report of 48 bytes: type and number, both orders, price, quantity and time.
@@ -38,7 +38,7 @@ impl Events for Reports {
     }
 }
 
-/// A book at the end of a ring.
+/// An order book at the end of a ring of commands.
 pub struct Pipeline {
     pub producer: Producer<7>,
     pub consumer: Consumer<7>,
@@ -59,7 +59,7 @@ impl Pipeline {
         }
     }
 
-    /// Applies the next command of the ring. Returns `false` if there is none.
+    /// Applies the next command of the ring to the book. Returns `false` if there is none.
     #[inline]
     pub fn step(&mut self) -> bool {
         let Ok(Some(message)) = self.consumer.try_pop() else { return false };

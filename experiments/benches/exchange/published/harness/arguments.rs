@@ -47,7 +47,7 @@ Rows:
     )
 }
 
-/// Parses the arguments after the program's name. `rows` are the names of all rows.
+/// Parses the benchmark's arguments after the program's name. `rows` are the names of all rows.
 ///
 /// # Errors
 /// What is wrong, and what to do.
