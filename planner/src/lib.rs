@@ -35,13 +35,13 @@ pub use show::{table, trimmed};
 
 use crate::host::Machine;
 
-/// Picks `count` cores for a benchmark's threads; the last of them is the engine's. Returns fewer
-/// on a machine that has fewer.
+/// Picks `count` CPU cores for a benchmark's threads; the last of them is the engine's. Returns
+/// fewer on a machine that has fewer.
 pub fn pick_cores(count: usize, machine: &Machine) -> Vec<u32> {
     cores::pick(count, &machine.cores_allowed, machine)
 }
 
-/// Returns how many physical cores this process may use.
+/// Returns the number of physical CPU cores that this process may use.
 pub fn count_whole_cores(machine: &Machine) -> usize {
     cores::count_physical(&machine.cores_allowed, machine)
 }

@@ -10,7 +10,7 @@ use std::sync::{PoisonError, RwLock};
 use techniques::TechniqueDescription;
 use thiserror::Error;
 
-/// A kind of component that users can register: strategies or venues.
+/// A kind of component that users can register, strategy or venue, as a marker type.
 pub trait Component: Clone + Copy + core::fmt::Debug + Send + Sync + 'static {
     /// What such a component is called in messages.
     const WHAT: &'static str;
@@ -120,7 +120,7 @@ impl OwnComponents {
     }
 }
 
-/// Returns the properties of the venues of a kind, built in or registered.
+/// Returns the properties of the venues of the kind with this name, built in or registered.
 pub fn venue_info(kind: &str) -> VenueInfo {
     if kind == Trading::BOOK {
         return <SessionVenue as Venue>::INFO;
@@ -154,7 +154,8 @@ fn read<P: Component>(text: &str) -> Result<String, String> {
 pub struct KindList<P>(pub Vec<String>, PhantomData<P>);
 
 impl<P: Component> KindList<P> {
-    /// Creates a list from the names of kinds, at least one, without checking them.
+    /// Creates a list of strategy or venue kinds from their names, at least one, without checking
+    /// them.
     pub const fn new(names: Vec<String>) -> Self {
         Self(names, PhantomData)
     }

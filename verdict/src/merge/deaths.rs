@@ -54,8 +54,8 @@ struct DeadIncarnations {
 }
 
 impl Deaths {
-    /// Derives the deaths in a run, and the untrusted logs, from the run's record. Impossible
-    /// incidents are ignored.
+    /// Derives the strategy deaths in a run, and the untrusted logs, from the run's record.
+    /// Impossible incidents are ignored.
     pub fn new(record: &RunRecord) -> Self {
         let mut strategies = vec![DeadIncarnations::default(); usize::from(record.plan.trading().strategies)];
         for (index, incident) in record.incidents.iter().enumerate() {

@@ -91,7 +91,7 @@ impl Measure {
         Stage::ALL.into_iter().map(Measure::Stage)
     }
 
-    /// Returns the position of the duration in [`Measure::every`].
+    /// Returns the index of the measured duration in [`Measure::every`].
     pub const fn index(self) -> usize {
         match self {
             Measure::Stage(stage) => stage as usize,
@@ -108,7 +108,7 @@ impl Measure {
         }
     }
 
-    /// Returns the duration's name in summaries, histogram logs and tables.
+    /// Returns the measured duration's name in summaries, histogram logs and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Measure::Stage(stage) => stage.name(),
@@ -153,8 +153,8 @@ impl MeasureSeries {
         self.sum_ticks += u128::from(ticks);
     }
 
-    /// Adds samples that were counted elsewhere: values with their counts, then the exact minimum,
-    /// maximum and sum, all in ticks. Any values are accepted.
+    /// Adds a duration's samples that were counted elsewhere: values with their counts, then the
+    /// exact minimum, maximum and sum, all in ticks. Any values are accepted.
     pub fn record_counts(
         &mut self,
         counts: impl Iterator<Item = (u64, u64)>,

@@ -68,7 +68,7 @@ pub(super) struct OrderTrace<'a> {
 pub(super) type SlownessRank = (Reverse<u64>, u64, u64);
 
 impl OrderTrace<'_> {
-    /// Returns the sort key that puts slower orders first.
+    /// Returns the sort key of the order's trace, which puts slower orders first.
     pub fn rank(&self) -> SlownessRank {
         (Reverse(self.engine_ticks), self.row.began(), self.id.word())
     }
@@ -155,7 +155,7 @@ struct TraceBlock<'a> {
 }
 
 impl<'a> OrderTraces<'a> {
-    /// Collects the traces of the measured orders of a merged run.
+    /// Collects the traces (stage times) of the measured orders of a merged run.
     pub fn new(record: &RunRecord, merged: &'a MergedRun) -> Self {
         let slots = TimeSlots::from_range(0, 0);
         let threads = StampThreads::from_plan(&record.plan);
