@@ -84,8 +84,8 @@ pub struct ActiveRun {
 }
 
 impl ActiveRun {
-    /// Returns the active runs except those that are ending. A run whose plan cannot be read (it is
-    /// being written, or has another version) has no cores.
+    /// Returns the active runs of this machine except those that are ending. A run whose plan
+    /// cannot be read (it is being written, or has another version) has no cores.
     pub fn all() -> Vec<Self> {
         let read = |id: RunId| match open_control(&id.to_string()) {
             Ok((control, _)) if control.state() == RunState::Stop => None,

@@ -22,6 +22,8 @@ pub fn options() -> Options {
     Options { durability: Durability::Process, segment_bytes: SEGMENT, ..Options::default() }
 }
 
+/// A case of the recovery benchmark: a journal in a folder, its number of records and of open
+/// orders.
 #[derive(Clone, Copy)]
 pub struct RecoveryCase<'a> {
     pub folder: &'a Path,

@@ -48,7 +48,7 @@ impl From<LaunchedRun> for MeasuredRun {
 }
 
 impl MeasuredRun {
-    /// Returns all figures for the run's row in the record.
+    /// Returns all figures of the run for its row in the experiment's record.
     pub fn figures(&self) -> Figures {
         self.outline.as_ref().map_or_else(Figures::default, Figures::from_outline).and(&self.extra)
     }

@@ -107,8 +107,8 @@ pub fn preview(resolved: &Resolved, machine: &Machine) -> Result<(Plan, Vec<Stri
     layout(resolved, machine, &counts, identity)
 }
 
-/// Creates the plan of a run from its resolved settings. Also returns the reasons not to quote its
-/// latencies.
+/// Creates the plan of a run (processes, threads, cores, memory) from its resolved settings. Also
+/// returns the reasons not to quote its latencies.
 pub fn layout(
     resolved: &Resolved,
     machine: &Machine,

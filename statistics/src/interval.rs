@@ -22,7 +22,7 @@ use super::shift::{ErrorLevel, Estimate, FIVE_PERCENT, Sample, TEN_PERCENT, flip
 use ::verdict::chart::median;
 use serde::{Deserialize, Serialize};
 
-/// Minimum number of pairs of runs for a comparison.
+/// Minimum number of pairs of runs (one of A, one of B) for a comparison.
 pub const MIN_PAIRS: usize = 5;
 /// Minimum number of pairs of runs for the permutation test.
 pub const MIN_PAIRS_FOR_FLIPS: usize = 8;

@@ -37,7 +37,7 @@ impl Estimate {
     }
 }
 
-/// One run's value in a comparison, with the run's core placement.
+/// A sample in a comparison: one run's value, with the run's core placement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// Measured value of the run.

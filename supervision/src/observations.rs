@@ -48,7 +48,7 @@ pub struct Observations {
     pub launcher_error: Option<String>,
 }
 
-/// One process of the plan, as the kernel reports it.
+/// The observation of one process of the plan, as the kernel reports it.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessObservation {
     /// Process id as seen by the launcher.
@@ -95,7 +95,7 @@ impl ExitingObservation {
 /// The exit status, for messages, of a process that was never started.
 pub const NOT_STARTED: &str = "not started";
 
-/// The exit of a process: status, signal and last output.
+/// The exit of one process: its status, signal and last output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExitObservation {
     /// Whether the process exited with status 0.
@@ -298,7 +298,7 @@ impl Observations {
         self.exchanges.iter().any(|exchange| exchange.is_open)
     }
 
-    /// Returns the observation of a venue's exchange.
+    /// Returns the observation of the exchange at this venue.
     pub fn exchange(&self, venue: VenueIndex) -> ExchangeObservation {
         self.exchanges.iter().find(|exchange| exchange.venue == venue).copied().unwrap_or_default()
     }

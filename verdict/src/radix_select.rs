@@ -86,7 +86,7 @@ pub fn nearest_rank(count: u64, share: f64) -> u64 {
     ((count as f64 * share).ceil() as u64).clamp(1, count.max(1)) - 1
 }
 
-/// A fixed-size set of bits.
+/// A set of bits with a fixed number of bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BitSet(Vec<u64>);
 

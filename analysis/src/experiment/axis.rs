@@ -275,7 +275,7 @@ impl Axis {
         Self::ALL.iter().copied().find(|axis| axis.name() == name || axis.key() == name)
     }
 
-    /// Iterates over the axes that `launcher sweep` varies.
+    /// Iterates over the axes (settings) that `launcher sweep` varies.
     pub fn swept() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(|axis| axis.entry().is_swept)
     }
@@ -290,7 +290,7 @@ impl Axis {
         self.entry().becomes.map_or_else(|| self.key(), str::to_owned)
     }
 
-    /// Returns `true` if the axis' values are measured alternately and compared.
+    /// Returns `true` if the values of this varied setting are measured alternately and compared.
     pub const fn is_compared(self) -> bool {
         self.entry().is_compared
     }

@@ -49,7 +49,8 @@ impl Figures {
         serde_json::from_value(nested(self.0.iter().map(|(key, value)| (key.as_str(), value))))
     }
 
-    /// Converts the figures under a name back to their record. `None`: there are none.
+    /// Converts the figures under a name back to the record from which they were made. `None`:
+    /// there are none.
     ///
     /// # Errors
     /// A missing figure, or one of another type.

@@ -89,7 +89,7 @@ pub fn saved(folder: &Path) -> anyhow::Result<Option<ExperimentReport>> {
 }
 
 impl Kind {
-    /// Returns the kind's entry in the table of kinds of experiments.
+    /// Returns the properties of the kind of experiment from the table of kinds.
     pub const fn entry(self) -> &'static KindEntry {
         match self {
             Self::Sweep => &sweep::KIND,

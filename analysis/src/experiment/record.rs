@@ -81,7 +81,7 @@ pub struct Experiment {
     pub rows: Vec<Row>,
 }
 
-/// Pairs of an experiment's settings that were compared after the measurement.
+/// The pairs of an experiment's settings that were compared after the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComparedSettings {
     /// The names of settings A and B of each pair.

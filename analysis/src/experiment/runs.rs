@@ -52,7 +52,7 @@ pub struct RunEntry {
 }
 
 impl ExperimentRuns {
-    /// Groups the rows of an experiment by setting.
+    /// Groups the rows (runs) of an experiment by setting.
     pub fn new(experiment: &Experiment) -> Self {
         let mut points: Vec<Point> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
@@ -81,7 +81,7 @@ impl ExperimentRuns {
         Self { experiment: experiment.clone(), points }
     }
 
-    /// Iterates over every run that was made.
+    /// Iterates over every run of the experiment that was made.
     pub fn runs(&self) -> impl Iterator<Item = &RunEntry> {
         self.points.iter().flat_map(|point| &point.runs)
     }

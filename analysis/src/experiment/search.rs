@@ -144,7 +144,7 @@ impl RateStep {
     }
 }
 
-/// The next action of a rate search for one setting.
+/// The next action of a rate search at one combination of settings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NextStep {
     /// Try another rate, in orders a second.

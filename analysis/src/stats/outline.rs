@@ -114,8 +114,8 @@ pub struct RunOutline {
     pub usage: Vec<LevelUsage>,
 }
 
-/// The mean number of open orders from two sources. A run in which they differ by more than the
-/// sampling error is not valid.
+/// A check of a run by its mean number of open orders from two sources. A run in which they differ
+/// by more than the sampling error is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenOrdersCheck {
     /// Mean number of open orders over the launcher's samples, weighted by time.
@@ -301,7 +301,7 @@ pub enum Percentile {
 }
 
 impl Percentile {
-    /// All latency percentiles that are compared.
+    /// All latency percentiles that are compared: p50, p99 and p99.9.
     pub const ALL: [Percentile; 3] = [Percentile::P50, Percentile::P99, Percentile::P999];
 
     /// Returns the percentile's name, such as `p99`.

@@ -7,6 +7,7 @@ use std::ops::Range;
 use system::floor::PseudoRandomWork;
 use system::pair::{self, BATCHES, median_ns};
 
+/// A job of the peer thread, such as to echo messages.
 #[derive(Clone, Copy)]
 pub enum Job {
     Echo(Step),

@@ -74,6 +74,7 @@ impl FigureRow {
     }
 }
 
+/// The report of the hand-off benchmark: its machine, and tables of figures.
 pub struct BenchReport {
     machine: String,
     sections: Vec<(String, Vec<FigureRow>)>,
@@ -84,10 +85,12 @@ impl BenchReport {
         Self { machine, sections: Vec::new() }
     }
 
+    /// Adds a table of figures to the report.
     pub fn add(&mut self, title: &str, rows: Vec<FigureRow>) {
         self.sections.push((title.to_owned(), rows));
     }
 
+    /// Prints the report as text.
     pub fn print(&self) {
         println!("{}", self.machine);
         for (title, rows) in &self.sections {
@@ -115,6 +118,7 @@ impl BenchReport {
         }
     }
 
+    /// Prints the report as JSON.
     pub fn print_json(&self) {
         let rows = |rows: &[FigureRow]| -> Vec<_> {
             rows.iter()

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 /// Number of journal operations between two clock reads.
 pub const BATCH: u32 = 32;
 
+/// A subject of the journal benchmark: an operation with its name.
 pub struct Subject<'a> {
     pub name: String,
     pub batch: Box<dyn FnMut(u32) + 'a>,
@@ -17,6 +18,7 @@ pub struct Subject<'a> {
     pub operations: u32,
 }
 
+/// Creates a subject of the journal benchmark from the operation that is timed.
 pub fn subject<'a>(name: impl Into<String>, mut operation: impl FnMut() + 'a) -> Subject<'a> {
     let batch = move |operations| (0..operations).for_each(|_| operation());
     Subject { name: name.into(), batch: Box::new(batch), operations: BATCH }
@@ -41,6 +43,7 @@ pub fn alternate(title: &str, rounds: usize, mut subjects: Vec<Subject<'_>>) {
     }
 }
 
+/// Formats a time of `ns` nanoseconds.
 pub fn time(ns: f64) -> String {
     match ns {
         ns if ns < 1000.0 => format!("{ns:.1} ns"),
@@ -170,6 +173,7 @@ pub fn groups(disk: &Path, outstanding: u64, duration: Duration) -> [(f64, f64);
     })
 }
 
+/// Prints a row of the journal benchmark: records a second, and the median time of a group.
 pub fn print_group(name: &str, outstanding: u64, (rate, p50): (f64, f64)) {
     println!("| {name} | {outstanding} | {rate:.0} | {} |", time(p50));
 }

@@ -20,11 +20,11 @@ pub trait Component: Clone + Copy + core::fmt::Debug + Send + Sync + 'static {
     const PROGRAM: Option<&'static str>;
 }
 
-/// A marker type for lists of strategy kinds.
+/// A marker type for [`KindList`]s of strategy kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StrategyKind;
 
-/// A marker type for lists of venue kinds.
+/// A marker type for [`KindList`]s of venue kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueKind;
 
@@ -96,7 +96,7 @@ impl OwnComponents {
         }
     }
 
-    /// Returns `true` if no component is registered.
+    /// Returns `true` if no component of the program is registered.
     pub const fn is_empty(&self) -> bool {
         self.strategies.is_empty() && self.venues.is_empty() && self.techniques.is_empty()
     }

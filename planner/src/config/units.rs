@@ -55,7 +55,7 @@ impl SettingValue for DelayRange {
     }
 }
 
-/// A list of CPU cores that users write as `0,2-5`. Ascending, without duplicates, never empty.
+/// A list of CPU cores, which users write as `0,2-5`. Ascending, without duplicates, never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreList(pub Vec<u32>);
 

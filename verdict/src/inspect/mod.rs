@@ -31,7 +31,7 @@ pub struct Options {
     pub format: Format,
 }
 
-/// Output format of `launcher inspect`.
+/// The output format of `launcher inspect`, such as CSV.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Aligned text for people; of a log, the first records by default.

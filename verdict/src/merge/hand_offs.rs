@@ -106,7 +106,8 @@ impl GatewayOrder {
         check(in_order, ViolationKind::DispatchOrder, description)
     }
 
-    /// Counts a report that a gateway pushed. Returns its position among the gateway's reports.
+    /// Counts a report that the gateway pushed to the orchestrator. Returns its position among the
+    /// gateway's reports.
     #[inline]
     pub const fn push(&mut self) -> u64 {
         self.pushed += 1;

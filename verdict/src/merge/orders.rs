@@ -72,8 +72,8 @@ named_enum! {
 }
 
 impl OrderEnd {
-    /// Derives the outcome of an order from its stamped points. Only orders of dead strategies can
-    /// be orphaned: an order whose report a live strategy misses is lost.
+    /// Derives the outcome of an order (returned, lost, …) from its stamped points. Only orders of
+    /// dead strategies can be orphaned: an order whose report a live strategy misses is lost.
     #[inline]
     pub fn from_points(points: u64, is_dead: bool) -> Self {
         let has = |point| points & bit(point) != 0;

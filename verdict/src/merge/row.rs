@@ -54,7 +54,7 @@ impl OrderRow {
         self.state & ((1 << ORDER_POINTS) - 1)
     }
 
-    /// Returns `true` if the order was stamped at this point.
+    /// Returns `true` if the order was stamped at this point of its path.
     #[inline]
     pub const fn has(&self, point: Point) -> bool {
         self.state & bit(point) != 0

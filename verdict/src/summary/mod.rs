@@ -210,7 +210,7 @@ pub struct Summary {
     pub interrupts: Vec<CoreInterrupts>,
 }
 
-/// The interrupts of one core during a run.
+/// The interrupts of one CPU core during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreInterrupts {
     /// Number of the core.

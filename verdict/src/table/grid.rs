@@ -230,7 +230,7 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     lines
 }
 
-/// Wraps a text as a list item at the terminal's width.
+/// Wraps a text as a list item, at the terminal's width in columns.
 pub fn wrap_list_item(text: &str) -> String {
     wrap_indented(&format!("· {text}"), " ")
 }

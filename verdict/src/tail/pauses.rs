@@ -102,7 +102,7 @@ impl GapSplitter {
         }
     }
 
-    /// Returns the thread's pauses, after its last stamp.
+    /// Returns the pauses of the splitter's thread, after its last stamp.
     pub fn finish(mut self) -> Vec<Pause> {
         while self.next < self.gaps.len() {
             self.split_next_gap();

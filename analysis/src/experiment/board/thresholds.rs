@@ -110,8 +110,8 @@ impl BoardThreshold {
 }
 
 impl BoardWarnings {
-    /// The limits of the benchmark that this project started from. Its rates are upper limits too:
-    /// beyond the load that it was tried with.
+    /// The limits of the original board benchmark, from which this project started. Its rates are
+    /// upper limits too: beyond the load that it was tried with.
     pub const SEED: Self = Self {
         writer_p50_ns: Some(2_000),
         writer_p99_ns: Some(60_000),

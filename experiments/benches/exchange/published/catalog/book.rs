@@ -65,7 +65,7 @@ impl Book {
         self.exchange.apply(cancel(id), &mut self.sums);
     }
 
-    /// Returns what came of the orders.
+    /// Returns the numbers of the book's events, by name.
     pub fn counts(&self) -> Counts {
         let open: Vec<_> =
             [Side::Buy, Side::Sell].iter().flat_map(|&side| self.exchange.orders(0, side)).collect();

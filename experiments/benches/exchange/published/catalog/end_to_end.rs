@@ -47,11 +47,13 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
+    /// Creates a pipeline with a ring of `ring` slots and a book for `orders` open orders.
     pub fn new(ring: u64, orders: u64) -> Self {
         let (producer, consumer) = heap_ring::<7>(ring.next_power_of_two() as usize);
         Pipeline { producer, consumer, book: Book::new(orders), reports: Reports::default() }
     }
 
+    /// Pushes a command into the pipeline's ring.
     pub fn push(&mut self, command: Command) {
         self.producer.try_push(&encode(command)).expect("a ring that holds all");
         if let Command::New(order) = command {
@@ -73,6 +75,7 @@ impl Pipeline {
         self.book.exchange.apply(decode(message), &mut self.reports);
     }
 
+    /// Returns the numbers of the pipeline's events, by name.
     pub fn counts(mut self) -> Counts {
         let (mut sums, reports) = (self.book.sums, &self.reports);
         sums.accepted += reports.sums.accepted;

@@ -29,11 +29,12 @@ impl Row {
         Row { figure, samples: samples.len(), median, quartiles: [low, high] }
     }
 
-    /// Returns our figure as a multiple of theirs.
+    /// Returns our figure as a multiple of the published document's.
     pub fn ratio(&self) -> Option<f64> {
         self.figure.theirs.map(|theirs| self.median / theirs)
     }
 
+    /// Returns the verdict on our figure compared with the published document's.
     pub fn verdict(&self) -> &'static str {
         let Some(ratio) = self.ratio() else { return "extra" };
         match () {
@@ -124,6 +125,7 @@ pub fn table(rows: &[Row]) -> Vec<String> {
     std::iter::once(header).chain(rows.iter().map(line)).collect()
 }
 
+/// Prints the report's table, its origin and the number of rounds.
 pub fn print(rows: &[Row], origin: &Origin, rounds: usize) {
     table(rows).iter().for_each(|line| println!("{line}"));
     println!("\ntheirs: seed {SEED}, {THEIR_MACHINE}");
@@ -170,6 +172,7 @@ pub fn check_writable(file: &Path) -> Result<(), String> {
         .map_err(|error| cannot_write(file, error))
 }
 
+/// Writes the report's rows as JSON into a file.
 pub fn write(file: &Path, rows: &[Row], origin: &Origin) -> Result<(), String> {
     let text = format!("{:#}\n", document(rows, origin));
     std::fs::write(file, text).map_err(|error| cannot_write(file, error))

@@ -66,6 +66,7 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// Creates a figure that the published document has, with the document's value.
     pub fn new(name: &'static str, theirs: f64, unit: Unit, remark: &'static str) -> Self {
         Figure { name, theirs: Some(theirs), unit, is_reference: false, remark }
     }
