@@ -49,7 +49,8 @@ impl RunLife {
     }
 }
 
-/// Returns the ids of the runs on this machine that are in the given state, oldest first.
+/// Returns the ids of the runs on this machine that are active, or those that are dead, oldest
+/// first.
 ///
 /// # Errors
 /// `/dev/shm` cannot be listed.
@@ -83,8 +84,8 @@ pub struct ActiveRun {
 }
 
 impl ActiveRun {
-    /// Returns the active runs except those that are ending. A run whose plan cannot be read (it is
-    /// being written, or has another version) has no cores.
+    /// Returns the active runs of this machine except those that are ending. A run whose plan
+    /// cannot be read (it is being written, or has another version) has no cores.
     pub fn all() -> Vec<Self> {
         let read = |id: RunId| match open_control(&id.to_string()) {
             Ok((control, _)) if control.state() == RunState::Stop => None,
@@ -94,12 +95,12 @@ impl ActiveRun {
         active_runs().unwrap_or_default().into_iter().filter_map(read).collect()
     }
 
-    /// Returns those of the given cores that the run holds.
+    /// Returns those of the given CPU cores that the active run holds.
     pub fn shared_cores(&self, cores: &BTreeSet<u32>) -> Vec<u32> {
         self.cores.intersection(cores).copied().collect()
     }
 
-    /// Describes which of the given cores the run holds: `run X (pid 7) holds cores 0,1`.
+    /// Describes which of the given CPU cores the run holds: `run X (pid 7) holds cores 0,1`.
     pub fn describe_cores(&self, cores: &[u32]) -> String {
         let noun = plural("core", cores.len() as u64);
         format!("run {} (pid {}) holds {noun} {}", self.run, self.pid, cpu_list::format(cores))

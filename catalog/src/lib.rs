@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use verdict::summary::Summary;
 
-/// The default folder of results, relative to the working directory.
+/// The default folder of runs' and experiments' results, relative to the working directory.
 pub const RUNS: &str = "runs";
 
 /// Resolves a user's name for a run to the run's folder as [`path_of`] does, and refuses a file.

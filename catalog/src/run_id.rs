@@ -54,7 +54,7 @@ impl RunId {
         (id.to_string() == text).then_some(id)
     }
 
-    /// Splits the name of a run's segment into the run's id and the name within the run.
+    /// Splits the name of a shared-memory segment into its run's id and the name within the run.
     pub fn from_segment_name(name: &str) -> Option<(Self, &str)> {
         let (id, what) = name.strip_prefix(PREFIX)?.split_once('.')?;
         let is_plain =

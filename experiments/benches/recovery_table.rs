@@ -17,10 +17,13 @@ const SEGMENT: u64 = 4 << 20;
 const RECORDS_AFTER_SNAPSHOT: u64 = 16_384;
 const RECORDS_BEHIND_STANDBY: u64 = 400;
 
+/// Returns the options of the journal that the benchmark recovers.
 pub fn options() -> Options {
     Options { durability: Durability::Process, segment_bytes: SEGMENT, ..Options::default() }
 }
 
+/// A case of the recovery benchmark: a journal in a folder, its number of records and of open
+/// orders.
 #[derive(Clone, Copy)]
 pub struct RecoveryCase<'a> {
     pub folder: &'a Path,
@@ -33,7 +36,7 @@ pub struct RecoveryCase<'a> {
 }
 
 impl RecoveryCase<'_> {
-    /// Returns a follower of the journal that began with `state`, if the case has one.
+    /// Returns a follower of the case's journal that began with `state`, if the case has one.
     pub fn followed<S: State>(&self, state: impl FnOnce() -> S) -> Option<JournalFollower<S>> {
         self.is_standby.then(|| {
             let mut follower = JournalFollower::open(self.folder, state()).expect("a snapshot or a log");
@@ -55,9 +58,9 @@ impl RecoveryCase<'_> {
     }
 }
 
-/// Prints the table; a short one with the argument `--quick`. `recover` writes the journal and
-/// recovers from it. It returns the duration of the recovery and the number of open orders after
-/// it.
+/// Prints the table of recovery times; a short one with the argument `--quick`. `recover` writes
+/// the journal and recovers from it. It returns the duration of the recovery and the number of open
+/// orders after it.
 pub fn table(mut recover: impl FnMut(RecoveryCase<'_>) -> (Duration, u64)) {
     let is_quick = std::env::args().any(|word| word == "--quick");
     let (rounds, megabytes) = if is_quick { (1, 8) } else { (ROUNDS, 64) };

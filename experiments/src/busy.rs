@@ -14,7 +14,7 @@ const MIN_REPEATS: usize = 2;
 /// The beginning of the note on a bill that was given up.
 pub(super) const GIVEN_UP: &str = "given up after ";
 
-/// The load of a machine while this launcher makes no run.
+/// The CPU load of a machine while this launcher makes no run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     /// Runnable threads of others, on average. The kernel's load average would still count what
@@ -35,7 +35,7 @@ impl Load {
         Some(Self { runnable: sum / f64::from(SAMPLES), cpus: cpus.max(1) })
     }
 
-    /// Creates a load with a mean number of runnable threads, for tests.
+    /// Creates a CPU load with a mean number of runnable threads, for tests.
     #[cfg(test)]
     pub const fn with_runnable(runnable: f64, cpus: u32) -> Self {
         Self { runnable, cpus }
@@ -46,8 +46,8 @@ impl Load {
         self.runnable >= f64::from(self.cpus)
     }
 
-    /// Estimates how many times longer a run takes than on a quiet machine: twice as long at 13
-    /// threads a CPU, since much of a run is a window of fixed length.
+    /// Estimates the factor by which a run takes longer under this load than on a quiet machine: 2
+    /// at 13 threads a CPU, since much of a run is a window of fixed length.
     pub fn slowdown(self) -> f64 {
         (1.0 + self.runnable / f64::from(self.cpus)).sqrt()
     }
@@ -73,10 +73,10 @@ fn others_runnable(root: &Path) -> Option<f64> {
     Some(f64::from(runnable.saturating_sub(1)))
 }
 
-/// Returns the reason to give up a bill; `None` to continue it. The machine is busy, and in every
-/// repeat so far one setting differs from itself, its A/A test, by more than all repeats can
-/// average out. `load` is asked only then. An experiment whose repeats the user asked for makes
-/// them.
+/// Returns the reason to give up a bill (the experiment on isolation costs); `None` to continue it.
+/// The machine is busy, and in every repeat so far one setting differs from itself, its A/A test,
+/// by more than all repeats can average out. `load` is asked only then. An experiment whose repeats
+/// the user asked for makes them.
 pub fn give_up_reason(record: &Experiment, load: impl FnOnce() -> Option<Load>) -> Option<String> {
     record.time_limit_s?;
     let test = record.rows.iter().find(|row| row.setting.is_aa_test)?;

@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The launcher's executable, build and components, from the first words of the command line.
+/// The launcher that calls this program: its executable, build and components, from the first words
+/// of the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     /// Descriptor of the launcher's executable.

@@ -32,7 +32,8 @@ const MAX_STEPS: u32 = 10;
 /// Number of runs of which most decide on a rate.
 const RUNS: u32 = 3;
 
-/// Adds the capacity search to the plan of a bill; `bound` is the limit of p99 from due.
+/// Adds the search for each level's highest order rate to the plan of a bill; `bound` is the limit
+/// of p99 from due.
 pub fn plan(record: &mut Experiment, bound: Nanos) -> Result<()> {
     if bound.0 == 0 {
         let why = "nothing is as fast as that; give a limit, for example 2ms";
@@ -136,8 +137,8 @@ fn axes(record: &Experiment) -> Vec<Axis> {
     axes
 }
 
-/// Returns the announcement of a bill's search, before its first run; `None` for a bill without
-/// one.
+/// Returns the announcement of a bill's search for the highest order rates, before its first run;
+/// `None` for a bill without one.
 pub fn announcement(record: &Experiment) -> Option<String> {
     let search = search_of(record).ok()??;
     let limits = SearchLimits::from_experiment(&search).ok()?;
@@ -150,7 +151,8 @@ pub fn announcement(record: &Experiment) -> Option<String> {
     ))
 }
 
-/// Begins or continues the capacity search of a bill's levels, and adds the result to the bill.
+/// Begins or continues a bill's search for the highest order rate of each level, and adds the
+/// result to the bill.
 pub fn measure(record: &mut Experiment, folder: &Path, quiet: bool) -> Result<MeasureEnd> {
     let Some(planned) = search_of(record)? else { return Ok(MeasureEnd::Complete) };
     let place = folder.join(FOLDER);

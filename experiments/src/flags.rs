@@ -155,7 +155,7 @@ impl SweepRequest {
         })
     }
 
-    /// Returns the requested number of repeats, or the default.
+    /// Returns the number of repeats that the request asks for, or the default.
     pub fn repeats(&self, default: u64) -> Count {
         self.base.repeats.unwrap_or(Count(default))
     }
@@ -200,7 +200,7 @@ pub fn read_values(axis: Axis, list: &str) -> Result<Vec<AxisValue>, UsageError>
     Ok(values)
 }
 
-/// Converts values to their texts.
+/// Converts values of a setting to their texts.
 pub fn texts<T: ToString>(values: &[T]) -> Vec<String> {
     values.iter().map(T::to_string).collect()
 }
@@ -221,8 +221,8 @@ pub struct AxisValue {
 }
 
 impl AxisValue {
-    /// Sets this value in the settings of a run. The rate becomes orders in the settings' window,
-    /// which must be set by then.
+    /// Sets this value of a varied setting in the settings of a run. The rate becomes orders in the
+    /// settings' window, which must be set by then.
     pub fn apply(&self, settings: &mut Settings) {
         if self.axis.entry().becomes.is_some() {
             let rate = self.text.parse::<Count>().unwrap_or_default().0;

@@ -148,9 +148,9 @@ pub fn measure_missing(
     ended
 }
 
-/// Makes the missing runs of an experiment until a time, and then shortens the record to whole
-/// repeats. `show` is called with the number of each run. Returns why it stopped before that, if a
-/// run could not begin.
+/// Makes the missing runs of an experiment until the time `until`, and then shortens the record to
+/// whole repeats. `show` is called with the number of each run. Returns why it stopped before that,
+/// if a run could not begin.
 pub fn measure_until(
     record: &mut Experiment,
     folder: &Path,

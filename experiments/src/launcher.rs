@@ -81,7 +81,7 @@ struct Ended {
 }
 
 impl Launcher<'_> {
-    /// Makes one run with these settings. A termination signal ends it at once.
+    /// Makes one run of an experiment with these settings. A termination signal ends it at once.
     ///
     /// # Errors
     /// [`UsageError`] if the settings are refused, [`Interrupted`] after a termination signal, or

@@ -67,7 +67,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Runs the command line of an experiment. Returns the exit code.
+/// Runs the program of the experiments with its command line. Returns the exit code.
 pub fn main() -> ExitCode {
     screen::measure();
     // Without it a file-size limit ends this process in the middle of a write, without mentioning

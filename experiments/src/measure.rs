@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How a series of runs ended.
+/// The end of a series of an experiment's runs: complete, interrupted or given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeasureEnd {
     Complete,
@@ -48,7 +48,7 @@ impl From<LaunchedRun> for MeasuredRun {
 }
 
 impl MeasuredRun {
-    /// Returns all figures for the run's row in the record.
+    /// Returns all figures of the run for its row in the experiment's record.
     pub fn figures(&self) -> Figures {
         self.outline.as_ref().map_or_else(Figures::default, Figures::from_outline).and(&self.extra)
     }

@@ -22,8 +22,8 @@ pub fn max_repeats(record: &Experiment) -> u32 {
     if record.kind.entry().has_pairs { record.asked_repeats.saturating_mul(BUDGET) } else { record.repeats }
 }
 
-/// Makes the missing runs of an experiment with `measure`, then those that replace lost pairs. They
-/// are counted by the comparisons at its endpoint; without any, no pair is lost.
+/// Makes the missing runs of an experiment with `measure`, then those that replace lost pairs of
+/// runs. They are counted by the comparisons at its endpoint; without any, no pair is lost.
 pub fn measure_pairs(
     record: &mut Experiment,
     mut measure: impl FnMut(&mut Experiment) -> Result<MeasureEnd>,

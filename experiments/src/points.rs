@@ -135,7 +135,8 @@ fn settle(record: &mut Experiment, asked: &SweepRequest, accepted: Vec<(Candidat
     Ok(())
 }
 
-/// Creates a combination of settings of an experiment, with its name and its values on the axes.
+/// Creates an experiment's combination of settings, with its name and its values on the varied
+/// settings.
 pub fn new_point(name: String, values: BTreeMap<Axis, String>, resolved: Resolved) -> Setting {
     let settings = Settings { repeats: None, out: None, seed: None, ..resolved.settings }.to_texts();
     Setting { name, values, is_aa_test: false, settings }

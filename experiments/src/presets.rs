@@ -39,13 +39,13 @@ impl BoardPreset {
 /// The defaults of `launcher board --preset seed`, by flag: those of the benchmark that this
 /// project started from. The three loads are the usual ones.
 pub mod seed_board {
-    /// The value of `--readers`: number of readers.
+    /// The board presets' value of `--readers`: number of readers.
     pub const READERS: &str = "12";
-    /// The value of `--duration` of a case.
+    /// The board presets' value of `--duration` of a case.
     pub const DURATION: &str = "10s";
-    /// The value of `--size` in bytes: two sides of six fields, 48 bytes each.
+    /// The board presets' value of `--size` in bytes: two sides of six fields, 48 bytes each.
     pub const SIZE: &str = "96";
-    /// The value of `--healthy`: the seed's limits.
+    /// The board presets' value of `--healthy`: the limits of the original benchmark.
     pub const HEALTHY: &str = "seed";
 }
 
@@ -57,7 +57,7 @@ const SEED_WORK: [&str; 4] = ["0ns", "500ns", "1000ns", "1500ns"];
 /// Ours next to them: rings per producer, and one ring for all.
 const OWN_TECHNIQUES: [&str; 2] = ["spsc-mux", "array-queue"];
 
-/// Default number of repeats of a preset.
+/// Default number of repeats of an experiment's preset.
 pub const PRESET_REPEATS: u32 = 5;
 
 impl SweepPreset {
@@ -71,7 +71,7 @@ impl SweepPreset {
         })
     }
 
-    /// Completes the request of a sweep with the preset's settings; settings that a flag gives are
+    /// Completes the request of a sweep with this preset's settings; settings that a flag gives are
     /// kept.
     pub fn fill_request(self, asked: &mut SweepRequest) {
         let axes = match self {
@@ -113,7 +113,7 @@ impl SweepPreset {
             .collect();
     }
 
-    /// Returns a note if the load of the settings differs from that of the preset's benchmark.
+    /// Returns a note if the load of the settings differs from that of this preset's benchmark.
     pub fn load_note(self, base: &Settings) -> Option<String> {
         let seed = Preset::Seed.settings();
         let same =

@@ -18,7 +18,8 @@ pub(super) fn progress_line(wanted: bool, total: Option<u64>, template: &str) ->
     bar
 }
 
-/// The number of an experiment's runs that this launcher has made, and the time that they took.
+/// The pace of an experiment: the number of runs that this launcher has made, and the time that
+/// they took.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
     runs: u32,
@@ -31,7 +32,7 @@ impl Pace {
         self.time = self.time.saturating_add(time);
     }
 
-    /// Estimates the time for another number of runs; `None` before the first run.
+    /// Estimates the time for `runs` more runs of the experiment; `None` before the first run.
     pub fn time_for(&self, runs: u32) -> Option<Duration> {
         let each = self.time.checked_div(self.runs)?;
         Some(each.saturating_mul(runs))
@@ -48,7 +49,7 @@ fn needs_correction(announced: Duration, expected: Duration) -> bool {
     more - less > MIN_CORRECTION && more > less.saturating_add(less / 4)
 }
 
-/// The progress bar of a series of runs, with the time that is left.
+/// The progress bar of an experiment's series of runs, with the time that is left.
 pub struct SweepProgress {
     bar: ProgressBar,
     began: Instant,
@@ -63,7 +64,8 @@ pub struct SweepProgress {
 }
 
 impl SweepProgress {
-    /// Creates the progress bar of `total` runs, which is shown on a terminal if `wanted`.
+    /// Creates the progress bar of an experiment's `total` runs, which is shown on a terminal if
+    /// `wanted`.
     pub fn new(wanted: bool, total: usize) -> Self {
         let bar = progress_line(wanted, Some(total as u64), "{spinner} {pos}/{len} {prefix} · {wide_msg}");
         let now = Instant::now();
@@ -78,8 +80,8 @@ impl SweepProgress {
         }
     }
 
-    /// Continues with the pace of the experiment's earlier runs, and corrects the announced time
-    /// where that turns out wrong. `later` runs follow if `limit` allows.
+    /// Continues the progress bar with the pace of the experiment's earlier runs, and corrects the
+    /// announced time where that turns out wrong. `later` runs follow if `limit` allows.
     #[must_use]
     pub fn correcting(self, pace: Pace, announced: Duration, later: u32, limit: Option<Duration>) -> Self {
         Self { announced: Some(announced), pace, later, limit, ..self }
@@ -92,8 +94,8 @@ impl SweepProgress {
         Some(limit.map_or(all, |limit| all.min(limit.max(these))))
     }
 
-    /// Shows that a run begins; `left` runs are still to be made, this one included. Announces the
-    /// time that is left if the last announcement has turned out wrong.
+    /// Shows that a run of the experiment begins; `left` runs are still to be made, this one
+    /// included. Announces the time that is left if the last announcement has turned out wrong.
     pub fn begin(&mut self, name: &str, done: usize, left: usize) {
         self.run_began = Instant::now();
         self.bar.set_position(done as u64);
@@ -113,12 +115,12 @@ impl SweepProgress {
         }
     }
 
-    /// Records that the run which was begun has ended.
+    /// Records that the experiment's run which was begun has ended.
     pub fn end(&mut self) {
         self.pace.record(self.run_began.elapsed());
     }
 
-    /// Returns the number and the time of the runs so far.
+    /// Returns the number and the time of the experiment's runs so far.
     pub const fn pace(&self) -> Pace {
         self.pace
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use verdict::html;
 
-/// Saves the answer of an experiment in its folder: `rows.csv`, tables, and the page.
+/// Saves the answer of an experiment in its folder: `rows.csv`, tables, and the HTML page.
 pub fn save(answer: &Answer, experiment: &Experiment, folder: &Path) -> Result<()> {
     write_atomically(&folder.join("rows.csv"), &rows_csv(experiment)?)?;
     answer.report.save(folder)?;
@@ -22,7 +22,7 @@ pub fn save(answer: &Answer, experiment: &Experiment, folder: &Path) -> Result<(
     )?)
 }
 
-/// The form in which an answer is printed: JSON or a report.
+/// The form in which the answer of an experiment is printed: JSON or a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputForm {
     /// JSON for programs.
@@ -37,7 +37,7 @@ impl OutputForm {
         if json { Self::Json } else { Self::Report(length) }
     }
 
-    /// Returns the form that the flags of a command request.
+    /// Returns the output form that the flags of an experiment's command request.
     pub const fn from_flags(common: &Common) -> Self {
         Self::new(common.json, common.report)
     }

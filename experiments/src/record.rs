@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Creates the record of a requested experiment, without rows.
+/// Creates the record of a requested experiment of a kind, without rows.
 pub fn new_record(
     kind: Kind,
     asked: &SweepRequest,

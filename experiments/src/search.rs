@@ -36,8 +36,8 @@ const fn min_orders(percentile: Percentile) -> f64 {
     }
 }
 
-/// Searches the highest rate for each combination of settings, one step of each in turn. So all
-/// meet equal conditions of the machine.
+/// Searches the highest order rate for each combination of an experiment's settings, one tried rate
+/// of each in turn. So all meet equal conditions of the machine.
 pub fn search(
     record: &mut Experiment,
     folder: &Path,

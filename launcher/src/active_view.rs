@@ -22,7 +22,7 @@ const MOST_CONTROL_WORDS: usize = 1 << 21;
 /// `O_NONBLOCK`: opening never blocks, whatever kind of file it is.
 const NONBLOCK: i32 = nix::fcntl::OFlag::O_NONBLOCK.bits();
 
-/// A segment of an active run, opened for reading by path.
+/// A shared-memory segment of an active run, opened for reading by path.
 pub struct SegmentFile(File);
 
 impl SegmentFile {
@@ -93,7 +93,7 @@ impl ActiveRunView {
         lock::is_locked(&self.control.0).unwrap_or(false)
     }
 
-    /// Opens a segment of the run for reading, if it has the given kind.
+    /// Opens a shared-memory segment of the run for reading, if it has the given kind.
     pub fn segment(&self, what: &str, kind: SegmentKind) -> Result<SegmentFile> {
         let name = self.plan.segment_name(what);
         let handed = self.plan.handles.iter().find(|handle| handle.name == what && !handle.writable);

@@ -29,8 +29,8 @@ pub fn replace(arguments: impl IntoIterator<Item = OsString>) -> Result<Infallib
     Err(error).with_context(|| format!("cannot start {PROGRAM}"))
 }
 
-/// Returns the line of each experiment for `launcher list`; none if the experiments' program is
-/// missing.
+/// Returns the text line of each experiment for `launcher list`; none if the experiments' program
+/// is missing.
 pub fn lines(folders: &[String]) -> Vec<ExperimentLine> {
     if folders.is_empty() {
         return Vec::new();
@@ -47,7 +47,7 @@ pub fn report(folder: &Path, json: bool) -> Result<()> {
     report.map(drop)
 }
 
-/// Writes the page of an experiment.
+/// Writes the HTML page of an experiment to a file.
 pub fn write_page(folder: &Path, file: &Path) -> Result<()> {
     ask(|command| command.arg("page").arg("--").arg(folder).arg(file)).map(drop)
 }
@@ -62,7 +62,8 @@ pub fn check_program_exists() -> Result<()> {
     command().map(drop)
 }
 
-/// Compares runs with a baseline folder, prints the table, and fails if the gate does.
+/// Compares runs with a baseline folder, prints the table, and fails if the comparison exceeds the
+/// gate's slowdown.
 pub fn against(
     baseline: &Path,
     runs: &[PathBuf],

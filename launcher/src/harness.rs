@@ -142,9 +142,9 @@ impl Default for Harness {
 }
 
 impl<T: Links, P: Parts> Harness<T, P> {
-    /// Adds a strategy, for `--strategy NAME`. `make` is called once for each, in its own process,
-    /// before the run begins; [`Context`] distinguishes them. A name is 1 to 32 characters of a-z,
-    /// 0-9 and -.
+    /// Adds a user-defined strategy to the launcher, for `--strategy NAME`. `make` is called once
+    /// for each, in its own process, before the run begins; [`Context`] distinguishes them. A name
+    /// is 1 to 32 characters of a-z, 0-9 and -.
     #[must_use]
     pub fn strategy<U: Strategy + Send + 'static>(
         self,
@@ -155,7 +155,8 @@ impl<T: Links, P: Parts> Harness<T, P> {
         Harness { parts, _techniques: PhantomData }
     }
 
-    /// Adds a venue, for `--venue NAME`. `make` is called once for each.
+    /// Adds a user-defined venue to the launcher, for `--venue NAME`. `make` is called once for
+    /// each.
     #[must_use]
     pub fn venue<U: Venue + 'static>(
         self,
@@ -166,7 +167,8 @@ impl<T: Links, P: Parts> Harness<T, P> {
         Harness { parts, _techniques: PhantomData }
     }
 
-    /// Adds a technique, for `--technique NAME`, under the name in its own description.
+    /// Adds a user-defined technique to the launcher, for `--technique NAME`, under the name in its
+    /// own description.
     #[must_use]
     pub fn technique<L: Link>(self) -> Harness<(L, T), P> {
         Harness { parts: self.parts, _techniques: PhantomData }

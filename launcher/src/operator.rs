@@ -48,10 +48,10 @@ pub struct CommandTimeouts {
 }
 
 impl CommandTimeouts {
-    /// Maximum time until a running engine has seen a command, also on a busy machine.
+    /// Maximum time until a running engine has seen an operator's command, also on a busy machine.
     pub const SEEN: Duration = Duration::from_secs(10);
 
-    /// Creates the timeouts of a command with this maximum time until it is completed.
+    /// Creates the timeouts of an operator's command with this maximum time until it is completed.
     pub const fn with_done(done: Duration) -> Self {
         Self { seen: Self::SEEN, done }
     }
@@ -231,7 +231,7 @@ impl ActiveRunHandle {
             && self.plan.process_of(Role::Strategy(strategy)).is_some_and(|process| !runs(process))
     }
 
-    /// Converts the time between two ticks of the run's clock to nanoseconds.
+    /// Returns the nanoseconds between two ticks of the run's clock.
     pub fn ns(&self, from: u64, to: u64) -> u64 {
         (to.saturating_sub(from) as f64 * self.plan.ns_per_tick) as u64
     }

@@ -192,14 +192,14 @@ pub(super) fn check(resolved: &Resolved) -> Result<(), UsageError> {
     Ok(())
 }
 
-/// Returns `true` if a technique can run at an isolation level. The planner refuses others, and
-/// experiments skip them.
+/// Returns `true` if a technique (a kind of hand-off) can run at an isolation level. The planner
+/// refuses others, and experiments skip them.
 pub fn is_supported(technique: Technique, isolation: Isolation) -> bool {
     check_reach(technique, isolation).is_ok()
 }
 
-/// Checks that the hand-offs of a technique work with strategies at an isolation level. Returns an
-/// error with the reason and another technique or level if they do not.
+/// Checks that a technique's hand-offs work with strategies at an isolation level. Returns an error
+/// with the reason and another technique or level if they do not.
 pub fn check_reach(technique: Technique, isolation: Isolation) -> Result<(), UsageError> {
     let refuse = |why: &str, instead: &str| {
         usage(format!("--technique {technique} with --isolation {isolation}: {why}.\nUse {instead}"))

@@ -30,7 +30,7 @@ const MIN_SLEEP_RECORDS: u64 = 1 << 10;
 /// Maximum number of orders that a gateway holds at once.
 const MAX_HELD: u64 = 1 << 18;
 
-/// The numbers of orders that each strategy and gateway of a schedule will handle.
+/// The numbers of orders that each strategy and gateway of a run will handle, from its schedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OrderCounts {
     /// Number of orders of each strategy, by its index.
@@ -107,8 +107,8 @@ pub fn preview(resolved: &Resolved, machine: &Machine) -> Result<(Plan, Vec<Stri
     layout(resolved, machine, &counts, identity)
 }
 
-/// Creates the plan of a run from its resolved settings. Also returns the reasons not to quote its
-/// latencies.
+/// Creates the plan of a run (processes, threads, cores, memory) from its resolved settings. Also
+/// returns the reasons not to quote its latencies.
 pub fn layout(
     resolved: &Resolved,
     machine: &Machine,

@@ -44,7 +44,7 @@ pub fn plan_priority(plan: &Plan) -> Option<Priority> {
     Priority::new(plan.priority?)
 }
 
-/// Returns the cores that real-time threads of the plan never release to ordinary threads.
+/// Returns the CPU cores that real-time threads of the plan never release to ordinary threads.
 pub fn kept_cores(plan: &Plan) -> BTreeSet<u32> {
     let never_sleeps = |thread: &&ThreadPlan| matches!(thread.idle, Idle::Spin | Idle::Yield);
     let threads = plan.threads.iter().filter(|_| plan.priority.is_some());

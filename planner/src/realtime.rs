@@ -24,8 +24,8 @@ impl Kernel {
     pub const ASK: Self = Self { may: try_fifo, allow: |_| Ok(()) };
 }
 
-/// Checks that the plan's real-time priority is available, and returns the reasons against quoting
-/// latencies with it.
+/// Checks that the plan's real-time priority is available on the machine, and returns the reasons
+/// against quoting latencies with it.
 pub fn check(
     plan: &Plan,
     machine: &Machine,

@@ -14,7 +14,7 @@ const SPARE_CORES: u64 = 2;
 /// Maximum open orders of a strategy, unless the user requests more.
 const MAX_OPEN: u64 = 1 << 20;
 
-/// Gives every setting a concrete value for a machine, and returns the resolved settings.
+/// Gives every setting of a run a concrete value for a machine, and returns the resolved settings.
 ///
 /// What is not set takes the numbers of the benchmark that this project started from, where every
 /// role can have a whole core of its own and two are left. Else it takes what a small machine can

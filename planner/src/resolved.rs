@@ -116,7 +116,8 @@ impl Resolved {
         Self { input: Input::from_settings(&settings), settings, plan, cores }
     }
 
-    /// Sets the duration of a recorded flow in nanoseconds, once its file is read.
+    /// Returns the resolved settings with the duration of a recorded flow in nanoseconds, once its
+    /// file is read.
     #[must_use]
     pub fn spanning(&self, window_ns: u64) -> Self {
         let mut all = self.clone();
@@ -132,7 +133,7 @@ impl Resolved {
         kinds.iter().all(|kind| Trading::ON_SCHEDULE.contains(&kind.as_str()))
     }
 
-    /// Returns a copy of the settings and their plan with another seed.
+    /// Returns a copy of the settings and their plan with another random seed.
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         let mut all = self.clone();

@@ -6,8 +6,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Creates the folder of a result, `<out>/<time>-<kind>`, with a number appended if that name
-/// exists. `started` is the time as in the result's record.
+/// Creates the folder of a run's or experiment's results, `<out>/<time>-<kind>`, with a number
+/// appended if that name exists. `started` is the time as in the result's record.
 pub fn create_result_folder(out: &Path, started: &str, kind: &str) -> Result<PathBuf> {
     let cannot = |folder: &Path, error: std::io::Error| -> anyhow::Error {
         let why = format!("cannot make the folder {} (--out): {error}", folder.display());

@@ -22,7 +22,7 @@ use record::units::{Bytes, Nanos, human_bytes};
 
 const UNFOLDED: usize = 16;
 
-/// Formats the plan for printing: machine, run, placement of threads, and notes on the figures.
+/// Formats a run's plan for printing: machine, run, placement of threads, and notes on the figures.
 pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[String]) -> String {
     let mut facts = table();
     facts.add_row(["machine", &machine_line(machine)]);
@@ -69,7 +69,7 @@ pub fn show(plan: &Plan, resolved: &Resolved, machine: &Machine, warnings: &[Str
     [facts, threads, notes].iter().map(trimmed).collect::<Vec<_>>().join("\n")
 }
 
-/// Formats the plan in a few lines: the processes, their load, and the warnings.
+/// Formats a run's plan in a few lines: the processes, their load, and the warnings.
 pub fn show_brief(plan: &Plan, resolved: &Resolved, warnings: &[String]) -> String {
     let level = format!("isolation {}", plan.isolation);
     let [strategies, venues] = [(plan.trading().strategies, "strategy"), (plan.trading().venues, "venue")]
@@ -93,7 +93,7 @@ fn brief_load(plan: &Plan, resolved: &Resolved) -> String {
     }
 }
 
-/// Creates an empty table without lines that wraps its last column.
+/// Creates an empty text table without lines that wraps its last column.
 pub fn table() -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);

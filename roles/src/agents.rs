@@ -12,10 +12,10 @@ use shm::idle::IdleStrategy;
 use system::clock::Tsc;
 use system::clock::{self, Clock};
 
-/// The clock of the measured loops: the CPU's time stamp counter.
+/// The clock of the agents' measured loops: the CPU's time stamp counter.
 #[cfg(not(debug_assertions))]
 pub type MeasuredClock = Tsc;
-/// The clock of the measured loops in debug builds, which measure nothing: any clock.
+/// The clock of the agents' loops in debug builds, which measure nothing: any clock.
 #[cfg(debug_assertions)]
 pub type MeasuredClock = clock::AnyClock;
 
@@ -90,7 +90,7 @@ pub trait AnyAgent<K: Clock>: Agent<K> + Send {}
 
 impl<K: Clock, A: Agent<K> + Send> AnyAgent<K> for A {}
 
-/// An agent of a role, together with a loop that is compiled for its type.
+/// An agent that runs a role of the plan, together with a loop that is compiled for its type.
 pub trait RoleAgent<K: Clock>: AnyAgent<K> {
     /// Runs the agent on the calling thread, which is past the barrier, until the run ends.
     fn run(

@@ -24,8 +24,8 @@ pub fn audit(
     Audit::from_journal(&folder, setup, time).with_context(|| format!("the journal of venue {venue}"))
 }
 
-/// Counts the reports that the engine returned to each strategy, by replaying its journal. Reports
-/// count from the last reset of the strategy's memory on.
+/// Counts the reports that the engine returned to each strategy, by replaying the engine's journal.
+/// Reports count from the last reset of the strategy's memory on.
 pub fn count_returned(plan: &Plan) -> Result<PerStrategy<u64>> {
     let replica = orchestrator::Replica::new(build::new_core(plan)?, plan.stamps);
     let follower = JournalFollower::open(&engine::journal_folder(plan), replica);

@@ -72,7 +72,7 @@ pub(super) fn compose(
     })
 }
 
-/// Builds the agent of a thread for a caller that runs its duty cycles one by one.
+/// Builds the agent of a thread of the plan for a caller that runs its duty cycles one by one.
 pub fn compose_stepped(
     plan: &Plan,
     thread: &ThreadPlan,
@@ -119,8 +119,8 @@ fn compose_on<K: LoopClock>(
     })
 }
 
-/// Builds the agent of a thread on the ends of an unregistered technique, for a caller that runs
-/// its duty cycles one by one. With the built-in player and venue.
+/// Builds the agent of a thread of the plan on the ends of an unregistered technique, for a caller
+/// that runs its duty cycles one by one. With the built-in player and venue.
 pub fn compose_stepped_on(
     ends: BoxedEnds,
     plan: &Plan,

@@ -32,7 +32,7 @@ use shm::memory::ReadOnlyWords;
 use shm::ring::spsc_mux;
 use std::path::PathBuf;
 
-/// Recovers the roles of a process that have a journal or a predecessor, before they are built:
+/// Recovers those roles of a process that have a journal or a predecessor, before they are built:
 /// from the state of a hot standby, if there was one.
 pub fn recover(
     plan: &Plan,

@@ -16,7 +16,7 @@ use shm::attached::Attached;
 use std::collections::BTreeMap;
 use venue::{ExchangeAgent, ExchangeReplica};
 
-/// The recovered state of a process's roles: empty for roles without a journal or a predecessor.
+/// The recovered states of a process's roles: empty for roles without a journal or a predecessor.
 /// Each role takes its part when it is built.
 #[derive(Default)]
 pub struct RecoveredRoles {
@@ -45,7 +45,7 @@ pub enum StandbyState {
     Exchange(Box<FollowedJournal<ExchangeReplica>>),
 }
 
-/// A journal as far as a standby has followed it.
+/// A journal with the state that a hot standby has computed from it so far.
 pub struct FollowedJournal<S> {
     /// The replica and the reader of the next records; `None`: nothing was followed.
     pub replica: Option<(S, Reader)>,

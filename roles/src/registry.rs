@@ -24,7 +24,7 @@ use strategy::{BuiltIn, Context, Strategy};
 use system::clock;
 use techniques::{RegisterError, Technique, TechniqueVisitor};
 
-/// A list of techniques as a type, so that loops can be compiled for each.
+/// A list of techniques (kinds of hand-offs) as a type, so that loops can be compiled for each.
 pub trait Links: 'static {
     /// Registers the techniques of the list under their names.
     fn register() -> Result<(), RegisterError>;
@@ -299,7 +299,7 @@ impl Registry {
         }
     }
 
-    /// Adds a kind of strategy to the registry, in place of one with the same name.
+    /// Adds a kind of strategy with this name to the registry, in place of one with the same name.
     pub fn add_strategy<T: Links, S: Strategy + Send + 'static>(
         &mut self,
         name: &'static str,
@@ -309,12 +309,12 @@ impl Registry {
         T::each(&mut OnEach(FillStrategy { name, make, registry: self }));
     }
 
-    /// Adds a kind of venue to the registry.
+    /// Adds a kind of venue with this name to the registry.
     pub fn add_venue<T: Links, V: Venue + 'static>(&mut self, name: &'static str, make: MakeVenue<V>) {
         T::each(&mut OnEach(FillVenue { name, make, registry: self }));
     }
 
-    /// Makes this registry the program's, if the program has none yet.
+    /// Makes this registry that of the whole program, if the program has none yet.
     pub fn install(self) {
         let _ = REGISTRY.set(self);
     }

@@ -20,7 +20,7 @@ use system::process;
 use system::robust::RobustLock;
 use system::sandbox::{SandboxError, SandboxProfile};
 
-/// The plan, control segment and thread with which an agent is run.
+/// A runner of one thread's agent: the plan, control segment and thread with which it is run.
 pub struct Runner<'a> {
     pub plan: &'a Plan,
     pub thread: &'a ThreadPlan,

@@ -33,7 +33,7 @@ impl GuardedHeader {
     }
 }
 
-/// The original headers of all segments that strategies can write.
+/// The guarded copies of the headers of all segments that strategies can write.
 #[derive(Default)]
 pub struct SegmentHeaders(Vec<GuardedHeader>);
 

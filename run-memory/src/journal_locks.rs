@@ -23,7 +23,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 pub struct JournalLocks(Vec<(Role, File)>);
 
 impl JournalLocks {
-    /// Creates the folders of the run's journals, and takes the file lock of each.
+    /// Creates the folders of the run's journals, and takes a file lock in each.
     ///
     /// # Errors
     /// Another process holds a lock, which is named; what the system refused.
@@ -83,8 +83,8 @@ impl<'a> JournalLockWatch<'a> {
         Self { locks, last_try: Instant::now(), is_noted: false }
     }
 
-    /// Returns a note for the user about another process that holds a journal lock, at most once in
-    /// a run.
+    /// Returns a note for the user about a process outside the run that holds a journal lock, at
+    /// most once in a run.
     pub fn poll(&mut self) -> Option<String> {
         if self.is_noted || self.last_try.elapsed() < INTERVAL {
             return None;

@@ -15,7 +15,7 @@ use shm::ring::SegmentPlace;
 use std::fs;
 use supervision::memory_failure;
 
-/// Returns the names of the segments that lost memory during the run, each with a description.
+/// Returns the names of the run's shared-memory segments that lost memory, each with a description.
 pub fn lost_segments(segments: &Segments) -> Vec<String> {
     let plan = &segments.plan;
     let is_memory = |place| matches!(place, SegmentPlace::Memory | SegmentPlace::Reserve);
@@ -43,7 +43,8 @@ pub fn has_launcher_lost_memory(segments: &Segments) -> bool {
     sigbus::faults() > segments.faults_before
 }
 
-/// Adds the names of segments that lost memory to a run's outcome, and returns the outcome.
+/// Adds the names of shared-memory segments that lost memory to a run's outcome, and returns the
+/// outcome.
 pub fn name_lost_memory(segments: &Segments, outcome: RunOutcome) -> RunOutcome {
     let lost = lost_segments(segments);
     if lost.is_empty() {

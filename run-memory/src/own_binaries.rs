@@ -31,8 +31,8 @@ impl OwnBinaries {
         plan.processes.iter().map(copy_for).collect::<Result<_>>().map(Self)
     }
 
-    /// Returns the path of the executable copy of a process of the plan; `None` if it runs from
-    /// this executable.
+    /// Returns the path of the executable copy of a process (index in the plan); `None` if it runs
+    /// from this executable.
     pub fn path(&self, process: usize) -> Option<PathBuf> {
         let file = self.0.get(process)?.as_ref()?;
         Some(format!("/proc/self/fd/{}", file.as_raw_fd()).into())

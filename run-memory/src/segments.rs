@@ -244,9 +244,9 @@ impl Segments {
         self.kept.push((segment, words));
     }
 
-    /// Resets the memory of a dead role for its next incarnation. Only after the engine has
-    /// reported that it no longer uses it. Of a gateway it is its part of the completion hand-off,
-    /// and its inbox unless its successor continues with it.
+    /// Resets the shared memory of a dead role for the role's next incarnation. Only after the
+    /// engine has reported that it no longer uses it. Of a gateway it is its part of the completion
+    /// hand-off, and its inbox unless its successor continues with it.
     pub fn reset_segments_of(&self, role: Role) {
         for (segment, words) in self.kept.iter().filter(|(segment, _)| segment.reset_with_role == Some(role))
         {
@@ -254,7 +254,8 @@ impl Segments {
         }
     }
 
-    /// Resets a thread's status block except for the words in the range `stays`.
+    /// Resets the status block of a thread (index in the plan) except for the words in the range
+    /// `stays`.
     pub fn reset_status(&self, thread: usize, stays: Range<usize>) {
         let header = segments::thread_header(&self.plan, thread);
         let rest = [0; LOG_OFFSET - HEADER_WORDS];
@@ -270,7 +271,8 @@ impl Segments {
         }
     }
 
-    /// Returns the lock word that a thread holds while it lives; `None` if it has none.
+    /// Returns the lock word that a thread (index in the plan) holds while it lives; `None` if it
+    /// has none.
     pub fn robust_lock(&self, thread: usize) -> Option<AtomicWords> {
         let mut kept = self.kept.iter();
         let (_, words) = kept.find(|(segment, _)| segment.purpose == SegmentPurpose::Thread(thread))?;
@@ -349,21 +351,22 @@ impl Segments {
         shared.map(|(_, shared)| shared.file(Access::Read)).collect()
     }
 
-    /// Returns the address of the control segment for the shim of a container, in which it has a
-    /// name that only the launcher's user may open.
+    /// Returns the address of the run's control segment for the shim of a container, in which it
+    /// has a name that only the launcher's user may open.
     pub fn shim_address(&self, process: &ProcessPlan) -> String {
         let foreign = self.shim_control.as_ref().filter(|_| self.plan.resources_of(process).user.is_some());
         foreign.map_or_else(|| self.plan.run.clone(), |file| segments::descriptor_address(file.as_raw_fd()))
     }
 
-    /// Returns the address of the control segment: the run's id, or an inherited descriptor,
+    /// Returns the address of the run's control segment: the run's id, or an inherited descriptor,
     /// `fd:N`.
     pub fn address(&self) -> String {
         segments::run_address(&self.plan)
     }
 }
 
-/// Opens the control segment at an address that a child received: see [`Segments::address`].
+/// Opens a run's control segment at an address that a child process received: see
+/// [`Segments::address`].
 pub fn open_control(address: &str) -> Result<(Control, Plan)> {
     segments::control_at(address).context("this command is started by the launcher")
 }

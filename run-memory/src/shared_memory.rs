@@ -46,7 +46,8 @@ impl<'a> SharedMemory<'a> {
         }
     }
 
-    /// Sleeps until the engine reports a repair, at most `at_most`.
+    /// Sleeps until the engine reports a repair in shared memory, for the time `at_most` at the
+    /// longest.
     pub fn wait_for_engine(&self, at_most: Duration) {
         self.repairs.wait(self.repairs.report_count(), at_most);
     }
@@ -125,12 +126,13 @@ impl<'a> SharedMemory<'a> {
         observed.has_launcher_lost_memory = lost_memory::has_launcher_lost_memory(self.segments);
     }
 
-    /// Reads the published state of a thread of the plan.
+    /// Reads the state that a thread (index in the plan) has published in shared memory.
     pub fn state(&self, thread: usize) -> ThreadState {
         status::state(&self.segments.threads[thread])
     }
 
-    /// Reads the heartbeat and the other fields from which a thread's liveness is judged.
+    /// Reads the heartbeat of a thread (index in the plan), and the other fields from which its
+    /// liveness is judged.
     pub fn pulse(&self, thread: usize) -> LivenessSample {
         status::sample_liveness(&self.segments.threads[thread])
     }

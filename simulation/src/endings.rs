@@ -15,7 +15,7 @@ const MAX_TURNS_UNTIL_EXIT: u64 = 24;
 /// An event comes fewer turns than this after its moment.
 const MAX_DELAY: u64 = 40;
 
-/// A moment near the natural end of a strategy.
+/// A moment near the natural end of a strategy, at which a simulated event takes place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndMoment {
     /// The strategy has sent its last order.
@@ -26,7 +26,7 @@ pub enum EndMoment {
     Exited,
 }
 
-/// The action of an event at the natural end of a strategy: a command or a kill.
+/// The action of a simulated event at the natural end of a strategy: a command or a kill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndingAct {
     /// An operator gives a command.
@@ -35,7 +35,7 @@ pub enum EndingAct {
     Kill(Role),
 }
 
-/// An event at the natural end of a strategy.
+/// A simulated event at the natural end of a strategy: a command or a kill.
 #[derive(Clone, Copy, Debug)]
 pub struct EndingEvent {
     /// The strategy that ends.
@@ -49,7 +49,7 @@ pub struct EndingEvent {
 }
 
 impl EndingEvent {
-    /// Describes the event in one line.
+    /// Describes the event at a strategy's end in one line.
     pub fn describe(&self) -> String {
         let Self { strategy, moment, delay, act } = self;
         format!("{delay} turns after strategy {strategy} is at {moment:?}: {act:?}")
@@ -91,13 +91,13 @@ pub(super) struct Endings<'a> {
 }
 
 impl<'a> Endings<'a> {
-    /// Creates the pending events of a run from a list.
+    /// Creates the pending events at the ends of a simulated run's strategies.
     pub fn new(events: &'a [EndingEvent]) -> Self {
         Self { pending: events.iter().map(|event| (event, None)).collect() }
     }
 
-    /// Returns the next event that is due at this turn. `has_come` returns whether a strategy has
-    /// reached a moment of its end.
+    /// Returns the next event at a strategy's end that is due at this turn of the simulation.
+    /// `has_come` returns whether a strategy has reached a moment of its end.
     pub fn take_due(
         &mut self,
         turn: u64,

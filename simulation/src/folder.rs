@@ -17,7 +17,7 @@ pub const JOURNALS: &str = "journals";
 pub(super) struct JournalFolder(PathBuf);
 
 impl JournalFolder {
-    /// Creates a new temporary folder for journals.
+    /// Creates a new temporary folder for the journals of a simulated run.
     ///
     /// # Errors
     /// The folder cannot be created; the error names it.
@@ -33,7 +33,7 @@ impl JournalFolder {
         Ok(Self(path))
     }
 
-    /// Returns the path of the temporary folder.
+    /// Returns the path of the temporary folder of a simulated run's journals.
     pub fn path(&self) -> String {
         self.0.display().to_string()
     }

@@ -37,7 +37,7 @@ pub(super) struct SimulatedKernel<'a> {
 }
 
 impl<'a> SimulatedKernel<'a> {
-    /// Creates the simulated kernel of a scenario.
+    /// Creates the simulated kernel of a scenario (a run to simulate).
     pub fn new(scenario: &'a Scenario) -> Self {
         let failing_starts = match scenario.surroundings {
             Some(SurroundingEvent::FailedStarts { role, failures }) => {
@@ -50,7 +50,7 @@ impl<'a> SimulatedKernel<'a> {
         Self { scenario, failed_starts, failing_starts, unseen_starts: 0, seen }
     }
 
-    /// Returns `true` if a process can be started now.
+    /// Returns `true` if the simulated kernel lets a process (index in the plan) start now.
     pub fn try_start(&mut self, process: usize) -> bool {
         let failing = self.failing_starts.as_mut().filter(|(failing, left)| *failing == process && *left > 0);
         let fails = failing.is_some();

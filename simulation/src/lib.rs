@@ -87,15 +87,15 @@ use supervision::SupervisionRecord;
 use system::clock::VirtualClock;
 use verdict::merge::{self, MergedRun};
 
-/// Process id of the launcher in a simulated run, above the ids of real processes. Its processes
-/// have the following ids; none exists in the kernel.
+/// The process id of the launcher in a simulated run, above the ids of real processes. Its
+/// processes have the following ids; none exists in the kernel.
 pub const LAUNCHER_PID: u32 = 1_000_000_000;
 /// Time zero of the schedule, in ticks of one nanosecond.
 const START_TICKS: u64 = 1_000;
 /// Maximum turns of a run.
 const MAX_TURNS: u64 = 5_000_000;
 
-/// A simulated run with its logs, before it is checked.
+/// A simulated run that has ended, with its logs, before it is checked.
 #[derive(Debug)]
 pub struct Simulated {
     /// The scenario that was simulated.
@@ -157,7 +157,7 @@ impl Default for SimulationOptions {
 }
 
 impl SimulationOptions {
-    /// Draws the scenario that belongs to a seed.
+    /// Draws the scenario (a run to simulate) that belongs to a seed.
     ///
     /// # Errors
     /// The planner refuses the drawn settings: a mistake in either.
@@ -240,7 +240,7 @@ pub fn simulate(scenario: Scenario, defect: Option<Defect>) -> Result<Simulated,
     })
 }
 
-/// Simulates a scenario with another supervisor step in place of [`Supervisor::step`].
+/// Simulates a scenario with the function `step` in place of [`Supervisor::step`].
 ///
 /// # Errors
 /// The errors of [`simulate`].

@@ -34,7 +34,8 @@ pub(super) struct MachineScenario {
 }
 
 impl MachineScenario {
-    /// Draws the machine events of a run whose orders are due within `window_ns` nanoseconds.
+    /// Draws the simulated machine's events, such as a crash, in a run whose orders are due within
+    /// `window_ns` nanoseconds.
     pub fn draw(seed: u64, window_ns: u64) -> Self {
         let mut draws = Draws::new(seed, Draws::STANDBYS);
         let has_standbys = draws.below(3) > 0;
@@ -88,7 +89,7 @@ impl SimulatedMachine {
         Ok(())
     }
 
-    /// Creates a simulated machine; `seed` selects which journal is synced next.
+    /// Creates a simulated machine; the random `seed` selects which journal is synced next.
     pub fn new(seed: u64) -> Self {
         let draws = Mutex::new(Draws::new(seed ^ 1 << 33, Draws::STANDBYS));
         let (on_disk, journals) = (Mutex::default(), Mutex::default());
@@ -101,12 +102,14 @@ impl SimulatedMachine {
         Arc::new(MachineDisk(Arc::downgrade(self)))
     }
 
-    /// Registers the journal that was opened in `folder`, which may be synced from then on.
+    /// Registers with the simulated disk the journal that was opened in `folder`, which may be
+    /// synced from then on.
     pub fn on_journal_open(&self, folder: &Path, journal: Watermark) {
         locked(&self.journals).insert(folder.to_owned(), journal);
     }
 
-    /// Syncs one random journal, if any, to the simulated disk, before a thread's turn.
+    /// Syncs one random journal, if any, to the simulated disk, before a thread's turn (duty
+    /// cycle).
     ///
     /// # Errors
     /// The simulated disk failed.

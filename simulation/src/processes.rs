@@ -182,7 +182,7 @@ pub(super) struct SimulatedProcesses<'a> {
 }
 
 impl<'a> SimulatedProcesses<'a> {
-    /// Starts every process of a scenario, before any thread's first turn.
+    /// Starts every simulated process of a scenario, before any thread's first turn (duty cycle).
     ///
     /// # Errors
     /// A segment that does not match the plan.
@@ -447,7 +447,8 @@ impl<'a> SimulatedProcesses<'a> {
         }
     }
 
-    /// Returns the tick at which the first thread needs its next turn, at or after `from`.
+    /// Returns the tick at which the first simulated thread needs its next turn (duty cycle), at or
+    /// after `from`.
     pub fn wake_time(&self, from: u64) -> u64 {
         let wake_time = |(thread, thread_state): (usize, &Option<SimulatedThread>)| {
             let thread_state = thread_state.as_ref()?;
@@ -461,7 +462,7 @@ impl<'a> SimulatedProcesses<'a> {
         wake_times.filter(|wake_time| *wake_time >= from).min().unwrap_or(u64::MAX)
     }
 
-    /// Returns the tick at which a thread last did work.
+    /// Returns the tick at which a simulated thread last did work.
     pub fn last_busy(&self, thread: usize) -> u64 {
         self.threads[thread].as_ref().map_or(0, |thread_state| thread_state.last_busy)
     }
@@ -523,7 +524,7 @@ impl<'a> SimulatedProcesses<'a> {
         self.processes[process].exit.is_some()
     }
 
-    /// Crashes the simulated machine with all its processes.
+    /// Crashes the simulated machine, with all its processes.
     pub fn crash(&mut self) {
         self.kill_running();
         self.machine.crash();
@@ -575,7 +576,7 @@ impl SimulatedProcesses<'_> {
         }));
     }
 
-    /// Kills a simulated process, which has a few turns left before it ends.
+    /// Kills a simulated process, which has a few turns (duty cycles) left before it ends.
     pub fn kill(&mut self, process: usize) {
         let (turns, clock_reads) = (self.draws.below(MAX_TURNS_AFTER_KILL), self.draw_clock_reads());
         let simulated = &mut self.processes[process];

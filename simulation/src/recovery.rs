@@ -87,7 +87,7 @@ pub(super) struct JournalAudits {
 }
 
 impl JournalAudits {
-    /// Adds the contents of an exchange's journal and of its trade tape.
+    /// Adds to the audits the contents of an exchange's journal and of its trade tape.
     pub fn add(&mut self, audit: &Audit, tape: &[TapedTrade]) {
         let trades = audit.trades.len().max(tape.len());
         let is_on_tape = |(trade, taped): &(&Trade, &TapedTrade)| {

@@ -115,7 +115,7 @@ pub(super) struct ConfirmedChange {
 }
 
 impl<'a, 's> SimulatedRuntime<'a, 's> {
-    /// Creates the runtime of a simulated run's supervisor. No process has had a turn.
+    /// Creates the runtime of a simulated run's supervisor, before any process's first duty cycle.
     pub fn new(
         scenario: &'a Scenario,
         segments: &'a Segments,
@@ -141,7 +141,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         }
     }
 
-    /// Returns the latest tick at which the supervisor needs its next step.
+    /// Returns the latest tick of the simulated clock at which the supervisor needs its next step.
     pub fn wake_time(&self) -> u64 {
         let interrupt = match self.scenario.kind {
             ScenarioKind::Interrupted(ns) if self.observations.termination_requests == 0 => START_TICKS + ns,
@@ -152,8 +152,8 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         interrupt.min(command).min(self.clock.peek().saturating_add(pause))
     }
 
-    /// Runs one step of the supervisor, and performs its actions. Returns how the run ended, if it
-    /// has.
+    /// Runs one step of the simulated run's supervisor, and performs its actions. Returns how the
+    /// run ended, if it has.
     ///
     /// # Errors
     /// A process that cannot be restarted; a thread that panicked.
@@ -254,7 +254,8 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         }
     }
 
-    /// Performs the events at the natural end of strategies that are due at this turn.
+    /// Performs the events at the natural end of strategies that are due at this turn of the
+    /// simulation.
     pub fn play_endings(&mut self, turn: u64, now: u64, processes: &mut SimulatedProcesses<'a>) {
         if self.scenario.endings.is_empty() {
             return;

@@ -125,8 +125,8 @@ impl Scenario {
         Self::draw_with(seed, technique, recovery::is_drawn(seed, technique))
     }
 
-    /// Draws a scenario with crashes of engine and exchanges and their recovery, and in most of
-    /// them bursts of deaths.
+    /// Draws a recovery scenario from a seed: with crashes of engine and exchanges and their
+    /// recovery, and in most of them bursts of deaths.
     ///
     /// # Errors
     /// The errors of [`Scenario::draw`].
@@ -309,7 +309,8 @@ impl Scenario {
         self.plan.faults.iter().any(|fault| fault.kind.is_of_venue())
     }
 
-    /// Removes the external event from the scenario, and lets processes end at once.
+    /// Removes the external event (of kernel, debugger or launcher) from the scenario, and lets
+    /// processes end at once.
     #[must_use]
     pub fn without_surroundings(self) -> Self {
         Self { surroundings: None, has_slow_exits: false, ..self }
@@ -321,7 +322,7 @@ impl Scenario {
         self.culprits.contains(&strategy) || dies_of_surroundings
     }
 
-    /// Returns all commands of operators.
+    /// Returns all operators' commands of the scenario.
     pub fn operator_commands(&self) -> impl Iterator<Item = Command> + '_ {
         let at_ends = self.endings.iter().filter_map(|event| match event.act {
             EndingAct::Command(command) => Some(command),

@@ -42,14 +42,14 @@ pub(super) struct Standbys<'a> {
 }
 
 impl<'a> Standbys<'a> {
-    /// Creates an empty collection of a scenario's hot standbys.
+    /// Creates an empty collection of the hot standbys of a scenario's processes.
     pub fn new(scenario: &Scenario) -> Self {
         let by_process = scenario.plan.processes.iter().map(|_| None).collect();
         let draws = Draws::new(scenario.seed ^ 1 << 32, Draws::STANDBYS);
         Self { by_process, draws, is_enabled: scenario.has_standbys, failure: None }
     }
 
-    /// Checks that no simulated hot standby has failed.
+    /// Checks that no hot standby of the simulated run has failed.
     ///
     /// # Errors
     /// A standby could not be started, or stopped following its journal.
@@ -57,8 +57,8 @@ impl<'a> Standbys<'a> {
         self.failure.take().map_or(Ok(()), Err)
     }
 
-    /// Lets a process's hot standby run once, or ends it, by a random draw. Returns `true` if a new
-    /// one is to be started.
+    /// Lets a simulated process's hot standby run once, or ends it, by a random draw. Returns
+    /// `true` if a new one is to be started.
     pub fn run_drawn_turn(&mut self, process: usize) -> bool {
         if !self.is_enabled {
             return false;
@@ -73,7 +73,7 @@ impl<'a> Standbys<'a> {
         false
     }
 
-    /// Starts a hot standby with the segments of the process that it stands by for.
+    /// Starts a simulated hot standby with the segments of the process that it stands by for.
     pub fn start(&mut self, plan: &'a Plan, process: usize, control: &Control, mut attached: Attached<'a>) {
         match standby(plan, &plan.processes[process], control, &mut attached) {
             Ok(standby) => {
@@ -83,8 +83,8 @@ impl<'a> Standbys<'a> {
         }
     }
 
-    /// Takes the hot standby of a dead process out of the collection, to be promoted. It may have a
-    /// last turn; `None` if there is none.
+    /// Takes the hot standby of a dead simulated process out of the collection, to be promoted. It
+    /// may have a last turn; `None` if there is none.
     pub fn promote(&mut self, process: usize) -> Option<StandbyProcess<'a>> {
         let mut standby = self.by_process[process].take()?;
         if self.draws.below(2) == 0 && !standby.try_step() {

@@ -27,7 +27,7 @@ const MIN_SLOW_EXIT_NS: u64 = 1_100_000_000;
 /// The sum of the pauses before all restarts of a strategy that makes no progress, at least.
 const MAX_BACKOFFS_NS: u64 = 1_300_000_000;
 
-/// Why a thread gets no turns for a time.
+/// The reason why a simulated thread gets no duty cycles for a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StandstillCause {
     /// The thread is runnable and gets no core.
@@ -94,7 +94,7 @@ pub enum SurroundingEvent {
 }
 
 impl SurroundingEvent {
-    /// Returns the strategy that may die because of the event.
+    /// Returns the strategy that may die because of the external event.
     pub fn culprit(&self) -> Option<StrategyIndex> {
         match *self {
             Self::FailedStarts { role: Role::Strategy(strategy), .. }

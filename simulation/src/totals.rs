@@ -40,7 +40,7 @@ pub struct SimulationTotals {
 }
 
 impl SimulationTotals {
-    /// Adds the totals of other runs.
+    /// Adds the totals of other simulated runs to these.
     pub fn merge(&mut self, other: &SimulationTotals) {
         self.runs += other.runs;
         self.sent += other.sent;

@@ -22,7 +22,7 @@ use super::shift::{ErrorLevel, Estimate, FIVE_PERCENT, Sample, TEN_PERCENT, flip
 use ::verdict::chart::median;
 use serde::{Deserialize, Serialize};
 
-/// Minimum number of pairs of runs for a comparison.
+/// Minimum number of pairs of runs (one of A, one of B) for a comparison.
 pub const MIN_PAIRS: usize = 5;
 /// Minimum number of pairs of runs for the permutation test.
 pub const MIN_PAIRS_FOR_FLIPS: usize = 8;
@@ -65,7 +65,7 @@ impl Method {
     }
 }
 
-/// The ratio and the difference of settings B and A over pairs of runs.
+/// An estimated difference of setting B from setting A: ratio and difference over pairs of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// Number of pairs of runs that were compared.
@@ -106,14 +106,16 @@ pub struct Equivalence {
 }
 
 impl Equivalence {
-    /// Returns `true` if the difference lies within the margin at 95 % confidence.
+    /// Returns `true` if equivalence is shown: the difference is within the margin at 95 %
+    /// confidence.
     pub fn is_shown(&self) -> bool {
         -self.margin <= self.low && self.high <= self.margin && self.p <= FIVE_PERCENT.share
     }
 }
 
 impl Difference {
-    /// Returns `true` if the p-value of no difference, corrected or not, is at most 5 %.
+    /// Returns `true` if B differs significantly from A: the p-value, corrected or not, is at most
+    /// 5 %.
     pub fn is_significant(&self) -> bool {
         self.p.is_none_or(|p| p <= FIVE_PERCENT.share)
     }

@@ -25,7 +25,7 @@ impl Margin {
     /// The default relative margin without a minimum time, for figures that are not times.
     pub const RELATIVE: Self = Self { ns: 0.0, share: 0.05 };
 
-    /// Converts the margin to nanoseconds for a reference with the given median.
+    /// Converts the equivalence margin to nanoseconds, for a reference with the given median.
     pub fn to_ns(self, reference_ns: f64) -> f64 {
         self.ns.max(self.share * reference_ns)
     }

@@ -33,13 +33,13 @@ impl QueueModel {
     /// All queueing models, the one with the longer waits first.
     pub const ALL: [Self; 2] = [Self::Mm1, Self::Md1];
 
-    /// Returns the model's name, such as `M/D/1`.
+    /// Returns the queueing model's name, such as `M/D/1`.
     pub const fn name(self) -> &'static str {
         ["M/M/1", "M/D/1"][self as usize]
     }
 
-    /// Returns the mean wait of a job at utilization `rho` (0 to 1), as a multiple of the service
-    /// time. Returns `None` without a steady state: for ρ of 1 and above, or below 0.
+    /// Returns the model's mean wait of a job at utilization `rho` (0 to 1), as a multiple of the
+    /// service time. Returns `None` without a steady state: for ρ of 1 and above, or below 0.
     pub fn wait_in_services(self, rho: f64) -> Option<f64> {
         let wait_factor = [1.0, 0.5][self as usize];
         (0.0..1.0).contains(&rho).then(|| wait_factor * rho / (1.0 - rho))

@@ -15,17 +15,17 @@ impl SeededRng {
         Self(ChaCha8Rng::from_seed(key))
     }
 
-    /// Returns a random 64-bit integer.
+    /// Returns the generator's next random 64-bit integer.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// Returns a random integer from 0 to `bound − 1`; 0 if `bound` is 0.
+    /// Returns the generator's next random integer from 0 to `bound − 1`; 0 if `bound` is 0.
     pub fn next_below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
     }
 
-    /// Returns a random number above 0 and at most 1.
+    /// Returns the generator's next random number above 0 and at most 1.
     pub fn next_unit(&mut self) -> f64 {
         ((self.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }

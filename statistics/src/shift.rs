@@ -14,7 +14,7 @@
 use super::seeded_rng::SeededRng;
 use serde::{Deserialize, Serialize};
 
-/// An estimated shift with its 95 % confidence interval.
+/// An estimate of how far B is shifted from A, with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Point estimate of the shift.
@@ -37,7 +37,7 @@ impl Estimate {
     }
 }
 
-/// One run's value in a comparison, with the run's core placement.
+/// A sample in a comparison: one run's value, with the run's core placement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// Measured value of the run.

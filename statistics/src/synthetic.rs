@@ -29,8 +29,9 @@ pub fn normal(draws: &mut SeededRng) -> f64 {
     (-2.0 * draws.next_unit().ln()).sqrt() * (std::f64::consts::TAU * draws.next_unit()).cos()
 }
 
-/// Draws `repeats` pairs of runs whose true values are 1 and `ratio`. Both runs of a pair share the
-/// disturbances of the whole repeat (schedule, state of the machine).
+/// Draws two settings' simulated figures for `repeats` pairs of runs whose true values are 1 and
+/// `ratio`. Both runs of a pair share the disturbances of the whole repeat (schedule, state of the
+/// machine).
 pub fn pairs(noise: Noise, repeats: usize, ratio: f64, draws: &mut SeededRng) -> (Vec<Sample>, Vec<Sample>) {
     let pair = |_| {
         let shared = 1.0 + 0.1 * draws.next_unit();

@@ -20,7 +20,7 @@ named_enum! {
 }
 
 impl Difference {
-    /// Returns the verdict of the comparison: first whether the difference is within the margin,
+    /// Returns the verdict on B compared with A: first whether the difference is within the margin,
     /// then its direction.
     pub fn verdict(&self) -> Verdict {
         match self.direction() {

@@ -8,7 +8,7 @@ use protocol::plan::{FaultKind, Role};
 use record::run::RunOutcome;
 use std::time::Duration;
 
-/// The time that processes get to exit before they are killed.
+/// The time that a run's processes get to exit before they are killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitTime {
     /// A fixed time, whatever the processes wait for.
@@ -17,7 +17,8 @@ pub enum ExitTime {
     Extended(Duration),
 }
 
-/// An action that the supervisor decided on. Processes are indices in the plan.
+/// An action that the supervisor of a run decided on, such as to kill a process. Processes are
+/// indices in the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Opens the start barrier, since every thread is ready, with the schedule's time zero in

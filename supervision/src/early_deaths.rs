@@ -28,8 +28,8 @@ pub(super) struct EarlyDeaths {
 }
 
 impl EarlyDeaths {
-    /// Kills processes whose thread locks are free, and concludes the exit of killed processes
-    /// whose threads are all exiting.
+    /// Kills dying processes whose thread locks are free, and concludes the exit of killed
+    /// processes whose threads are all exiting.
     pub fn step(
         &mut self,
         containment: &Containment<'_>,
@@ -64,7 +64,7 @@ impl EarlyDeaths {
         self.killed.get(process).is_some_and(Option::is_some)
     }
 
-    /// Returns `true` if the supervisor's next step is due at once, for an early death.
+    /// Returns `true` if the supervisor's next step is due at once, for the early proof of a death.
     pub fn is_urgent(&self, now_ns: u64) -> bool {
         let busy_ns = BUSY_TIME.as_nanos() as u64;
         self.killed.iter().flatten().any(|(_, since)| now_ns.saturating_sub(*since) < busy_ns)

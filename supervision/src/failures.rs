@@ -25,7 +25,7 @@ pub(super) struct FailedProcess {
 }
 
 impl FailedProcess {
-    /// Returns how much of the time `wait` a failed process still has to exit.
+    /// Returns the part of the time `wait` that a failed process still has to exit.
     pub fn time_left(&self, now_ns: u64, wait: Duration) -> Duration {
         let waited = Duration::from_nanos(now_ns.saturating_sub(self.since_ns));
         if self.awaits_exit { wait.saturating_sub(waited) } else { Duration::ZERO }

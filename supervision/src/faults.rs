@@ -21,7 +21,7 @@ pub enum Presence {
     Gone,
 }
 
-/// An injected fault that is due now.
+/// An injected fault of a run that is due now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueFault {
     /// Index of the fault in the plan.
@@ -49,12 +49,12 @@ struct PendingFault {
 }
 
 impl FaultSchedule {
-    /// Removes all pending faults, so that none is injected any more.
+    /// Removes all pending faults from the schedule, so that none is injected any more.
     pub fn clear(&mut self) {
         self.pending.clear();
     }
 
-    /// Creates the schedule of a plan's signal faults; `seed` is the run's.
+    /// Creates the schedule of a plan's faults by signal; `seed` is the run's random seed.
     pub fn new(plan: &Plan, seed: u64) -> Self {
         let coming = |(fault, planned): (usize, &Fault)| match planned.when {
             FaultTime::At { ns } if is_by_signal(planned) => {
@@ -69,16 +69,16 @@ impl FaultSchedule {
         }
     }
 
-    /// Returns when the next fault is due, in nanoseconds after the start; `None` if none is
-    /// pending.
+    /// Returns the time of the next pending fault, in nanoseconds after the start; `None` if none
+    /// is pending.
     pub fn next_due_ns(&self) -> Option<u64> {
         self.pending.iter().map(|coming| coming.next_ns).min()
     }
 
-    /// Removes and returns the faults that are due at `now_ns`, nanoseconds after the start. A
-    /// fault needs a running victim; without one it does not take place, unless its victim is still
-    /// starting: then it waits. Missed repetitions of a fault are skipped: the next time counts
-    /// from now.
+    /// Removes and returns the pending faults that are due at `now_ns`, nanoseconds after the
+    /// start. A fault needs a running victim; without one it does not take place, unless its victim
+    /// is still starting: then it waits. Missed repetitions of a fault are skipped: the next time
+    /// counts from now.
     pub fn take_due(&mut self, now_ns: u64, strategies: &[Presence]) -> Vec<DueFault> {
         let mut all = Vec::new();
         loop {

@@ -70,7 +70,7 @@ const MAX_END_WAITS: u32 = 12;
 /// Maximum length of the extended drain of an interrupted run, in limits.
 const INTERRUPTED_STRETCH: u64 = 2;
 
-/// The time limits of a run, in addition to its liveness deadline.
+/// The time limits that a run's supervisor applies, in addition to the liveness deadline.
 #[derive(Clone, Copy, Debug)]
 pub struct SupervisionLimits {
     /// Maximum time for the processes of the run to become ready.
@@ -101,7 +101,7 @@ pub struct SupervisionLimits {
 }
 
 impl SupervisionLimits {
-    /// Creates the limits of a run of real processes.
+    /// Creates the supervisor's time limits for a run of real processes.
     pub const fn new(start: Duration, max_requests: usize) -> Self {
         Self {
             start,
@@ -168,7 +168,7 @@ enum NextPhase {
     End(RunOutcome),
 }
 
-/// What a supervisor records about a run: deaths, restarts, faults and warnings.
+/// The record of a run's supervisor: deaths, restarts, faults and warnings.
 pub struct SupervisionRecord {
     /// Contained deaths of strategies, in the order of their detection.
     pub incidents: Vec<Incident>,
@@ -267,7 +267,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Decides which actions follow from the observations of the tick `now`, and passes them to
+    /// Decides which actions follow from the observations at the tick `now`, and passes them to
     /// `out`. The actions must be performed in order, before anything is observed again.
     pub fn step(&mut self, observed: &Observations, now: u64, out: &mut impl Actions) {
         self.decide(observed, now, out);
@@ -541,12 +541,12 @@ impl<'a> Supervisor<'a> {
         TradingProgress { sent, open, is_draining: self.is_draining }
     }
 
-    /// Returns `true` while strategies trade.
+    /// Returns `true` while the strategies of the supervised run trade.
     pub const fn is_trading(&self) -> bool {
         matches!(self.phase, Phase::Trading)
     }
 
-    /// Returns `true` once the start barrier was opened.
+    /// Returns `true` once the start barrier of the run was opened.
     pub const fn is_open(&self) -> bool {
         self.start_ticks > 0
     }
@@ -567,7 +567,7 @@ impl<'a> Supervisor<'a> {
         &self.containment
     }
 
-    /// Converts the supervisor to the record of the run: deaths, restarts, faults and warnings.
+    /// Converts the supervisor to its record of the run: deaths, restarts, faults and warnings.
     pub fn into_record(self) -> SupervisionRecord {
         let mut warnings = self.disk_waits.warnings(self.plan);
         warnings.extend(self.debugger_stops.warnings(self.plan));

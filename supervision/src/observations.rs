@@ -8,7 +8,8 @@ use protocol::plan::{Plan, Role};
 use protocol::status::{LivenessSample, ThreadState};
 use protocol::supervision::{BlockedClaim, GatewayRepair, ProtocolViolation, Repair};
 
-/// The observed state of a run at one time. What strategies write is not trusted.
+/// The observed state of a run at one time: its processes, threads and roles. What strategies write
+/// is not trusted.
 #[derive(Clone, Debug, Default)]
 pub struct Observations {
     /// Observations of processes, in the order of the plan.
@@ -47,7 +48,7 @@ pub struct Observations {
     pub launcher_error: Option<String>,
 }
 
-/// One process of the plan, as the kernel reports it.
+/// The observation of one process of the plan, as the kernel reports it.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessObservation {
     /// Process id as seen by the launcher.
@@ -91,10 +92,10 @@ impl ExitingObservation {
     }
 }
 
-/// The exit status of a process that was never started, for messages.
+/// The exit status, for messages, of a process that was never started.
 pub const NOT_STARTED: &str = "not started";
 
-/// The exit of a process: status, signal and last output.
+/// The exit of one process: its status, signal and last output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExitObservation {
     /// Whether the process exited with status 0.
@@ -110,7 +111,7 @@ pub struct ExitObservation {
     pub is_early: bool,
 }
 
-/// The status block of one thread, with the kernel's facts about the thread.
+/// The observation of one thread: its status block, with the kernel's facts about the thread.
 #[derive(Clone, Debug)]
 pub struct ThreadObservation {
     /// State, thread id and heartbeat of the thread.
@@ -141,7 +142,7 @@ impl ThreadObservation {
     }
 }
 
-/// One strategy: its own counters, and the engine's report about it.
+/// The observation of one strategy: its own counters, and the engine's report about it.
 #[derive(Clone, Debug, Default)]
 pub struct StrategyObservation {
     /// Number of orders sent, by the strategy's own counter.
@@ -182,7 +183,7 @@ pub struct OperatorAddition {
     pub kind: String,
 }
 
-/// One gateway: its counters, and the engine's report about it.
+/// The observation of one gateway: its counters, and the engine's report about it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GatewayObservation {
     /// Number of orders that the gateway received from the engine.
@@ -193,7 +194,7 @@ pub struct GatewayObservation {
     pub repair: GatewayRepair,
 }
 
-/// One exchange: its counters and its trade tape.
+/// The observation of one exchange: its counters and its trade tape.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExchangeObservation {
     /// The venue that the exchange runs.
@@ -206,8 +207,8 @@ pub struct ExchangeObservation {
     pub is_open: bool,
 }
 
-/// The recovery of an engine or exchange from its journal, as reported by its process. Times are in
-/// ticks.
+/// The recovery of an engine or exchange from its journal, as reported by its process, in ticks.
+/// Times are in ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecoveryObservation {
     /// Number of journal records that the recovery read.
@@ -222,7 +223,7 @@ pub struct RecoveryObservation {
     pub running_ticks: u64,
 }
 
-/// The engine's counters of orders and reports.
+/// The observation of the engine: its counters of orders and reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EngineObservation {
     /// Number of orders sent to gateways.
@@ -244,7 +245,7 @@ pub struct EngineObservation {
 }
 
 impl EngineObservation {
-    /// Returns a number that grows with everything that the engine does with orders.
+    /// Returns a count of events that grows with everything that the engine does with orders.
     pub const fn progress_count(&self) -> u64 {
         // Includes returned reports: a strategy with little CPU time drains its reports slowly.
         self.dispatched.wrapping_add(self.reports).wrapping_add(self.rejected).wrapping_add(self.returned)
@@ -272,22 +273,22 @@ pub struct StallExemptions {
 }
 
 impl Observations {
-    /// Returns `None` while a process runs, else whether it exited normally.
+    /// Returns whether a process (index in the plan) exited normally; `None` while it runs.
     pub fn exited_normally(&self, process: usize) -> Option<bool> {
         self.processes[process].exit.as_ref().map(|exit| exit.is_success)
     }
 
-    /// Returns `true` if a process was ended by a signal.
+    /// Returns `true` if a process (index in the plan) was ended by a signal.
     pub fn was_killed(&self, process: usize) -> bool {
         self.processes[process].exit.as_ref().is_some_and(|exit| exit.was_killed)
     }
 
-    /// Returns the text of how a process exited, for messages.
+    /// Returns the text of how a process (index in the plan) exited, for messages.
     pub fn exit_text(&self, process: usize) -> String {
         self.processes[process].exit.as_ref().map_or_else(|| "still running".into(), |exit| exit.text.clone())
     }
 
-    /// Returns the state that a thread reported.
+    /// Returns the state that a thread (index in the plan) reported.
     pub fn state(&self, thread: usize) -> ThreadState {
         self.threads[thread].state()
     }
@@ -297,7 +298,7 @@ impl Observations {
         self.exchanges.iter().any(|exchange| exchange.is_open)
     }
 
-    /// Returns the observation of a venue's exchange.
+    /// Returns the observation of the exchange at this venue.
     pub fn exchange(&self, venue: VenueIndex) -> ExchangeObservation {
         self.exchanges.iter().find(|exchange| exchange.venue == venue).copied().unwrap_or_default()
     }

@@ -32,8 +32,8 @@ fn pause(since: Duration, last_due: Option<Duration>) -> Duration {
 }
 
 impl Supervisor<'_> {
-    /// Returns the maximum time from the last step to the next one, if neither an exit nor a signal
-    /// comes before.
+    /// Returns the maximum time from the supervisor's last step to the next one, if neither an exit
+    /// nor a signal comes before.
     pub fn max_pause(&self) -> Duration {
         let pause = match &self.phase {
             // The interval grows with the time: each start-up is known to within a twentieth.
@@ -60,8 +60,8 @@ impl Supervisor<'_> {
         if self.is_restarting { BUSY_POLL_INTERVAL.min(pause) } else { pause }
     }
 
-    /// Returns `true` while the engine repairs a death, so that the next step is due when the
-    /// engine reports the end of the repair.
+    /// Returns `true` while the engine repairs a strategy's death, so that the supervisor's next
+    /// step is due when the repair ends.
     pub fn awaits_repair(&self) -> bool {
         !self.early_deaths.is_urgent(self.now_ns())
             && !matches!(self.phase, Phase::Failing(_) | Phase::Stopping(_) | Phase::Ended)

@@ -40,7 +40,7 @@ pub(super) struct DrainWait {
     pub last_progress: (u64, u64),
 }
 
-/// Returns `true` if a process of the plan writes a journal.
+/// Returns `true` if a process (index in the plan) writes a journal.
 pub fn has_journal(plan: &Plan, process: usize) -> bool {
     let writes = |role: Role| matches!(role, Role::Orchestrator | Role::Exchange(_));
     plan.trading().journal != Journaling::None && plan.roles_of(&plan.processes[process]).any(writes)

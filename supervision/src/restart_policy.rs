@@ -55,12 +55,12 @@ impl Backoff {
     }
 
     /// Counts the early exit of a process that was started at `started`, or could not be started,
-    /// and begins the next pause.
+    /// and begins the next backoff pause.
     pub fn charge_loss(&mut self, started: Instant, now: Instant) {
         self.due = Some(now + self.charge(now.saturating_duration_since(started)));
     }
 
-    /// Returns `true` once the last backoff pause is over.
+    /// Returns `true` once the last backoff pause before a restart is over.
     pub fn is_over(&self, now: Instant) -> bool {
         self.due.is_none_or(|due| now >= due)
     }
@@ -77,8 +77,9 @@ pub(crate) struct RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// Counts the death of a process. Returns the pause before its restart, which may be zero;
-    /// `None`: it stays down after [`MAX_RESTARTS`] restarts in a row without progress.
+    /// Counts the death of a process, given how its incarnation ended. Returns the pause before its
+    /// restart, which may be zero; `None`: it stays down after [`MAX_RESTARTS`] restarts in a row
+    /// without progress.
     pub fn charge_death(&mut self, end: IncarnationEnd) -> Option<Duration> {
         if end.is_planned {
             return Some(Duration::ZERO);
@@ -92,7 +93,8 @@ impl RestartPolicy {
         (self.futile <= MAX_RESTARTS).then_some(pause)
     }
 
-    /// Returns the sum of the backoff pauses after the last deaths in a row without progress.
+    /// Returns the sum of the process's backoff pauses after its last deaths in a row without
+    /// progress.
     pub const fn futile_pauses(&self) -> Duration {
         self.futile_pauses
     }

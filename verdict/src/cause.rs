@@ -28,7 +28,8 @@ named_enum! {
 }
 
 impl Cause {
-    /// All causes in display order: external causes, the thread's own behavior, the remainder.
+    /// All causes of orders' time in display order: external causes, the thread's own behavior, the
+    /// remainder.
     pub const DISPLAY_ORDER: [Self; 7] = [
         Self::Machine,
         Self::WakeUp,
@@ -61,7 +62,8 @@ impl NanosByCause {
         self.0.iter().fold(0, |sum, part| sum.saturating_add(*part))
     }
 
-    /// Returns the causes with a time above 0, and their nanoseconds, in display order.
+    /// Returns the causes of orders' time with a time above 0, and their nanoseconds, in display
+    /// order.
     pub fn nonzero(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
         Cause::DISPLAY_ORDER.into_iter().map(|cause| (cause, self.get(cause))).filter(|(_, time)| *time > 0)
     }
@@ -97,11 +99,11 @@ named_enum! {
     }
 }
 
-/// A gap of this length is a *long* one, in nanoseconds: longer than a duty cycle that handles an
-/// order.
+/// Length from which a gap (a time without the CPU core) is called *long*, in nanoseconds: longer
+/// than a duty cycle that handles an order.
 pub const LONG_GAP_NS: u64 = 15_000;
 
-/// The number and the total length of a thread's gaps of one class.
+/// The number and the total length of a thread's gaps (times without the CPU core) of one class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapTotal {
     /// Class of the gaps: what took the core away from the thread.

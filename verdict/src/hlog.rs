@@ -27,14 +27,14 @@ pub const HLOG_FILE: &str = "histograms.hlog";
 
 const MAX_BYTES: u64 = 1 << 28;
 
-/// Reads the histograms of a run from its folder, in file order.
+/// Reads the latency histograms of a run from its folder, in file order.
 pub fn read(folder: &Path) -> Result<Vec<(Measure, Histogram<u64>)>, String> {
     let path = folder.join(HLOG_FILE);
     let bytes = read_regular(&path, MAX_BYTES).map_err(|source| format!("{}: {source}", path.display()))?;
     parse(&path.display().to_string(), &bytes)
 }
 
-/// Parses histograms from the bytes of their file; `file` names it in errors.
+/// Parses latency histograms from the bytes of their file; `file` names it in errors.
 pub fn parse(file: &str, log: &[u8]) -> Result<Vec<(Measure, Histogram<u64>)>, String> {
     let damaged = |why: String| {
         format!("{file}: {why}: cut short or damaged; launcher report FOLDER makes it again from the logs")

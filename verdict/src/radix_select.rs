@@ -39,7 +39,7 @@ pub fn select_ranks(
     found.into_iter().map(|(value, _)| value).collect()
 }
 
-/// Returns the pair at a rank, from 0, among pairs in sorted order; `None` past the end.
+/// Returns the pair of numbers at a rank, from 0, among pairs in sorted order; `None` past the end.
 /// `for_each_value` is as for [`select_ranks`]. Candidates are kept in memory once there are at
 /// most `max_kept` of them.
 pub fn select_nth_pair(
@@ -86,7 +86,7 @@ pub fn nearest_rank(count: u64, share: f64) -> u64 {
     ((count as f64 * share).ceil() as u64).clamp(1, count.max(1)) - 1
 }
 
-/// A fixed-size set of bits.
+/// A set of bits with a fixed number of bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BitSet(Vec<u64>);
 
@@ -96,13 +96,13 @@ impl BitSet {
         Self(vec![0; count.div_ceil(64)])
     }
 
-    /// Returns `true` if the bit is set; `false` past the end.
+    /// Returns `true` if the bit at `index` of the set is set; `false` past the end.
     #[inline]
     pub fn get(&self, index: usize) -> bool {
         self.0.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
 
-    /// Sets the bit at an index.
+    /// Sets the bit at an index of the set.
     ///
     /// # Panics
     /// If the bit is past the end.
@@ -111,7 +111,7 @@ impl BitSet {
         self.0[index / 64] |= 1 << (index % 64);
     }
 
-    /// Returns the number of set bits.
+    /// Returns the number of bits of the set that are set.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
     }

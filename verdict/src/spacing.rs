@@ -15,8 +15,8 @@ const CLASSES: [u64; 9] =
 /// Length of the longest bar of the histogram, in characters.
 const BAR: u64 = 30;
 
-/// A collector of the times between a flow's rows, for each instrument. Each venue of a flow is one
-/// instrument's book.
+/// A collector of the times between the rows of a recorded order flow, for each instrument. Each
+/// venue of a flow is one instrument's book.
 #[derive(Default)]
 pub struct SpacingCollector {
     instruments: BTreeMap<u16, InstrumentTicks>,
@@ -30,8 +30,7 @@ struct InstrumentTicks {
     spacings: Histogram<u64>,
 }
 
-/// The distribution of the times between one instrument's rows, its market-data ticks. Times are
-/// nanoseconds.
+/// The distribution of the times between one instrument's rows in a recorded flow, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Spacing {
     /// Index of the venue in the flow, whose book is the instrument's.
@@ -56,7 +55,7 @@ pub struct Spacing {
     pub classes: Vec<SpacingClass>,
 }
 
-/// The number of spacings between two powers of ten.
+/// The number of an instrument's spacings (times between rows) between two powers of ten.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SpacingClass {
     /// Name of the class: `1 ms to 10 ms`.
@@ -79,7 +78,8 @@ struct FlowSpacing<'a> {
 }
 
 impl SpacingCollector {
-    /// Adds a row of the flow, with its time in nanoseconds; rows are in the order of their times.
+    /// Adds a row of the recorded flow, with its time in nanoseconds; rows are in the order of
+    /// their times.
     pub fn add(&mut self, venue: VenueIndex, time_ns: u64) {
         let ticks = self.instruments.entry(venue.0).or_insert_with(|| InstrumentTicks::new(time_ns));
         if ticks.ticks > 0 {
@@ -88,7 +88,7 @@ impl SpacingCollector {
         (ticks.ticks, ticks.last_ns) = (ticks.ticks + 1, time_ns);
     }
 
-    /// Returns the distribution of spacings for each instrument.
+    /// Returns the distribution of the spacings between rows for each instrument.
     pub fn finish(self) -> Vec<Spacing> {
         self.instruments.into_iter().map(|(venue, ticks)| ticks.spacing(VenueIndex(venue))).collect()
     }
@@ -150,7 +150,7 @@ fn class_name(index: usize) -> String {
 }
 
 impl Spacing {
-    /// Returns the distribution as a table with a histogram.
+    /// Returns the distribution of an instrument's spacings as a table with a histogram.
     pub fn table(&self) -> Grid {
         let most = self.classes.iter().map(|class| class.count).max().unwrap_or(0).max(1);
         let row = |class: &SpacingClass| {
@@ -180,7 +180,7 @@ impl Spacing {
     }
 }
 
-/// Returns the spacings of a flow as a JSON document.
+/// Returns the spacings between the rows of a recorded flow as a JSON document.
 ///
 /// # Errors
 /// None that occurs: every key is a text.

@@ -18,7 +18,8 @@ pub struct IntervalRow {
     pub interval: Option<Spread>,
 }
 
-/// Draws the rows on one axis, with a line at `reference`, the value that means no difference.
+/// Draws an interval plot: the rows on one axis, with a line at `reference`, the value that means
+/// no difference.
 pub fn draw(
     id: &str,
     title: &str,

@@ -5,7 +5,7 @@ use verdict::chart::levels::levels;
 use verdict::chart::plot::{Plot, PlotAxis, ReferenceLine, Unit};
 use verdict::timeline::Timeline;
 
-/// A section of a run's latency timeline, to be drawn as a sparkline.
+/// A slice of a run's latency timeline, to be drawn as a sparkline.
 #[derive(Clone, Copy, Debug)]
 pub struct TimelineSlice<'a> {
     /// Timeline of the whole run.

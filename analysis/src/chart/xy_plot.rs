@@ -12,13 +12,14 @@ const MIN_LOG_RATIO: f64 = 20.0;
 const CLASSES: [&str; 8] =
     ["c1", "c2 dash", "c3 dots", "c4 dashdot", "c5", "c6 dash", "c7 dots", "c8 dashdot"];
 
-/// Returns the CSS class of line `number`, counted from 0; the classes repeat after eight lines.
+/// Returns the CSS class of a chart's line `number`, counted from 0; the classes repeat after eight
+/// lines.
 pub const fn line_class(number: usize) -> &'static str {
     CLASSES[number % CLASSES.len()]
 }
 
-/// Returns `true` if a CSS class is that of a model's line. It has the color of text and no dots:
-/// nothing was measured there.
+/// Returns `true` if a CSS class is that of a model's line in a chart. It has the color of text and
+/// no dots: nothing was measured there.
 pub fn is_model(class: &str) -> bool {
     class.split(' ').any(|word| word == "model")
 }

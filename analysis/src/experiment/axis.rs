@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use verdict::chart::axis;
 use verdict::chart::plot::Unit;
 
-/// The properties of an axis that experiments, tables and charts depend on.
+/// The properties of an axis (a setting that experiments vary) on which experiments, tables and
+/// charts depend.
 pub struct AxisEntry {
     /// Whether the axis' values are measured alternately and compared; else the axis is a
     /// condition.
@@ -35,7 +36,7 @@ pub struct AxisEntry {
     pub chart: Option<AxisChart>,
 }
 
-/// The unit of an axis' values.
+/// The unit of an axis, a setting that an experiment varies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxisUnit {
     /// A name from a list, without a unit.
@@ -63,7 +64,7 @@ pub enum CostRole {
     Condition,
 }
 
-/// The charts along an axis.
+/// The charts along an axis, a setting that an experiment varies.
 pub struct AxisChart {
     /// The charts to draw along the axis.
     pub set: ChartSet,
@@ -76,7 +77,7 @@ pub struct AxisChart {
     pub measured: Option<fn(&RunOutline) -> Option<f64>>,
 }
 
-/// The charts that make sense along an axis, in the order of the page.
+/// The kinds of charts that make sense along an axis (a varied setting), in the order of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChartSet {
     /// The cost of the hand-offs beyond the work.
@@ -112,15 +113,15 @@ macro_rules! axes {
         pub enum Axis { $($(#[$doc])* #[serde(rename = $name)] $axis,)+ }
 
         impl Axis {
-            /// All axes, in the order of tables.
+            /// All axes (settings that experiments vary), in the order of tables.
             pub const ALL: &'static [Self] = &[$(Self::$axis,)+];
 
-            /// Returns the name of the axis: that of its setting.
+            /// Returns the name of the axis, which is that of its setting.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$axis => $name,)+ }
             }
 
-            /// Returns the entry of the axis in the table.
+            /// Returns the properties of the axis from the table of axes.
             pub const fn entry(self) -> &'static AxisEntry {
                 match self { $(Self::$axis => const { &$entry },)+ }
             }
@@ -274,22 +275,22 @@ impl Axis {
         Self::ALL.iter().copied().find(|axis| axis.name() == name || axis.key() == name)
     }
 
-    /// Iterates over the axes that `launcher sweep` varies.
+    /// Iterates over the axes (settings) that `launcher sweep` varies.
     pub fn swept() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(|axis| axis.entry().is_swept)
     }
 
-    /// Returns the key of the axis' setting: the name with `_` for `-`.
+    /// Returns the key of the axis' setting in config files: the name with `_` for `-`.
     pub fn key(self) -> String {
         self.name().replace('-', "_")
     }
 
-    /// Returns the key of the setting that the axis' values decide.
+    /// Returns the key of the setting that the axis' values decide, as config files have it.
     pub fn setting(self) -> String {
         self.entry().becomes.map_or_else(|| self.key(), str::to_owned)
     }
 
-    /// Returns `true` if the axis' values are measured alternately and compared.
+    /// Returns `true` if the values of this varied setting are measured alternately and compared.
     pub const fn is_compared(self) -> bool {
         self.entry().is_compared
     }
@@ -312,7 +313,7 @@ impl Axis {
         }
     }
 
-    /// Returns a value's text as a number in the axis' unit; `None` for a name.
+    /// Returns a value's text as a number in the axis' unit; `None` if the value is a name.
     pub fn number(self, text: &str) -> Option<f64> {
         match self.entry().unit {
             AxisUnit::Name => None,
@@ -332,7 +333,7 @@ impl Axis {
         }
     }
 
-    /// Returns `true` if two texts are the same value: `1us` and `1000ns`.
+    /// Returns `true` if two texts are the same value of the axis: `1us` and `1000ns`.
     pub fn is_same_value(self, a: &str, b: &str) -> bool {
         match self.entry().unit {
             AxisUnit::Name => a == b,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The name of the plan among the figures of an experiment.
 const NAME: &str = "declared";
 
-/// The file in which an experiment's plan was declared before its runs.
+/// A declared plan: the file in which an experiment's plan was fixed before its runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeclaredPlan {
     /// Name of the file, without its folder.
@@ -18,7 +18,8 @@ pub struct DeclaredPlan {
 }
 
 impl Experiment {
-    /// Records that the plan was declared, with a note for every report.
+    /// Records that the experiment's plan was declared before its runs, with a note for every
+    /// report.
     pub fn set_declared(&mut self, plan: DeclaredPlan) {
         let DeclaredPlan { file, sha256, because } = &plan;
         self.notes.push(format!("declared before its runs in {file}, SHA-256 {sha256}"));
@@ -26,7 +27,7 @@ impl Experiment {
         self.figures.insert(NAME, &plan);
     }
 
-    /// Returns the declared plan; `None` if there is none.
+    /// Returns the plan that was declared before the experiment's runs; `None` if there is none.
     pub fn declared(&self) -> Option<DeclaredPlan> {
         self.figures.part(NAME).ok().flatten()
     }

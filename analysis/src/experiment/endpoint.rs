@@ -5,7 +5,7 @@ use crate::stats::{ComparisonLine, Margin, Percentile, RunOutline};
 use serde::{Deserialize, Serialize};
 use verdict::summary::Measure;
 
-/// The figures that an experiment compares, with their equivalence margin.
+/// An endpoint: the latency figures that an experiment compares, with their equivalence margin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Endpoint {
     /// The name of the measured duration.
@@ -32,12 +32,13 @@ impl Default for Endpoint {
 }
 
 impl Endpoint {
-    /// Returns the endpoint of documents whose launcher saved no endpoint.
+    /// Returns the endpoint (compared figures) of experiments whose launcher saved no endpoint.
     pub fn legacy() -> Self {
         Self { measure: Measure::RtVenue.name().to_owned(), further: Vec::new(), ..Self::default() }
     }
 
-    /// Returns the endpoint adapted to runs: without due times (closed pacing) it is of `rt_venue`.
+    /// Returns the endpoint (compared figures) adapted to runs: without due times (closed pacing)
+    /// it is of `rt_venue`.
     #[must_use]
     pub fn for_runs<'a>(&self, runs: impl IntoIterator<Item = &'a RunOutline>) -> Self {
         let is_absent = |run: &RunOutline| run.measure(Measure::RtVenueFromDue).count == 0;
@@ -47,22 +48,22 @@ impl Endpoint {
         Self { measure, ..self.clone() }
     }
 
-    /// Returns the measured duration.
+    /// Returns the measured duration that the endpoint compares, such as `rt_venue`.
     pub fn measure(&self) -> Measure {
         Measure::every().find(|measure| measure.name() == self.measure).unwrap_or(Measure::RtVenue)
     }
 
-    /// Iterates over the endpoint's percentiles, the headline one first.
+    /// Iterates over the latency percentiles that the endpoint compares, the headline one first.
     pub fn percentiles(&self) -> impl Iterator<Item = Percentile> {
         std::iter::once(self.percentile).chain(self.further.iter().copied())
     }
 
-    /// Returns `true` if a comparison line is of one of the endpoint's figures.
+    /// Returns `true` if a comparison line is of one of the figures that the endpoint compares.
     pub fn is_of(&self, line: &ComparisonLine) -> bool {
         line.measure == self.measure && self.percentiles().any(|percentile| percentile == line.percentile)
     }
 
-    /// Describes the endpoint's figures: `rt_venue_from_due p50 and p99`.
+    /// Describes the figures that the endpoint compares: `rt_venue_from_due p50 and p99`.
     pub fn describe(&self) -> String {
         let names: Vec<&str> = self.percentiles().map(Percentile::name).collect();
         format!("{} {}", self.measure, names.join(" and "))

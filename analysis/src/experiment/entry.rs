@@ -9,8 +9,7 @@ use std::path::Path;
 /// A function that draws the picture of an experiment, or returns why there is none.
 pub type DrawPicture = fn(&Experiment) -> Result<String, String>;
 
-/// The properties of a kind of experiment, and the functions that read the rows of such an
-/// experiment.
+/// The properties of a kind of experiment, and the functions that read an experiment's rows.
 pub struct KindEntry {
     /// The heading of the experiment's page.
     pub title: &'static str,
@@ -44,7 +43,7 @@ pub struct KindEntry {
     pub picture: Option<DrawPicture>,
 }
 
-/// The kind of an experiment's rows: commands that compare runs refuse other kinds than `Run`.
+/// The kind of an experiment's rows, such as runs: commands that compare runs refuse other kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowKind {
     /// A run of the engine.
@@ -57,7 +56,7 @@ pub enum RowKind {
     SurveyPart,
 }
 
-/// The answer that the rows of an experiment give, for people and for programs.
+/// The answer of an experiment, computed from its rows, for people and for programs.
 pub struct Answer {
     /// Tables, charts and the answer in one sentence, for people.
     pub report: ExperimentReport,

@@ -15,32 +15,33 @@ pub type SettingTexts = BTreeMap<String, String>;
 /// The maximum number of records within each other. A damaged file may have more dots.
 const MAX_DEPTH: usize = 8;
 
-/// Figures by name, each with the unit at the end of its name: `cpu_ns`, `pss_bytes`.
+/// An experiment row's figures by name, each with the unit at the end of its name: `cpu_ns`,
+/// `pss_bytes`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Figures(BTreeMap<String, Value>);
 
 impl Figures {
-    /// Converts a record to figures.
+    /// Converts a serializable record to figures by name.
     pub fn from_record(record: &impl Serialize) -> Self {
         let mut figures = Self::default();
         figures.insert("", record);
         figures
     }
 
-    /// Adds a record under a name, in place of an earlier one.
+    /// Adds a record to the figures under a name, in place of an earlier one.
     pub fn insert(&mut self, name: &str, record: &impl Serialize) {
         self.remove(name);
         // Only a record with other keys than texts cannot be converted, and none exists.
         flatten(name, serde_json::to_value(record).unwrap_or(Value::Null), &mut self.0);
     }
 
-    /// Removes the record with this name.
+    /// Removes the record with this name from the figures.
     pub fn remove(&mut self, name: &str) {
         self.0.retain(|key, _| key != name && within(name, key).is_none());
     }
 
-    /// Converts all figures back to their record.
+    /// Converts all figures back to the record from which they were made.
     ///
     /// # Errors
     /// A missing figure, or one of another type.
@@ -48,7 +49,8 @@ impl Figures {
         serde_json::from_value(nested(self.0.iter().map(|(key, value)| (key.as_str(), value))))
     }
 
-    /// Converts the figures under a name back to their record. `None`: there are none.
+    /// Converts the figures under a name back to the record from which they were made. `None`:
+    /// there are none.
     ///
     /// # Errors
     /// A missing figure, or one of another type.
@@ -60,14 +62,14 @@ impl Figures {
         if inner.peek().is_none() { Ok(None) } else { serde_json::from_value(nested(inner)).map(Some) }
     }
 
-    /// Moves the named figures out of the map, and returns them as setting texts.
+    /// Moves the named figures out of the map, and returns them as settings' texts.
     #[must_use]
     pub fn take_settings(&mut self, names: &[&str]) -> SettingTexts {
         let take = |name: &&str| Some(((*name).to_owned(), text_of(&self.0.remove(*name)?)));
         names.iter().filter_map(take).collect()
     }
 
-    /// Returns these figures with settings added: those that are numbers as numbers.
+    /// Returns these figures with settings added; settings that are numbers become numbers.
     #[must_use]
     pub fn with_settings(&self, settings: &SettingTexts) -> Self {
         let value = |text: &String| text.parse::<u64>().map_or_else(|_| text.clone().into(), Value::from);
@@ -75,14 +77,14 @@ impl Figures {
         Self(self.0.clone().into_iter().chain(added).collect())
     }
 
-    /// Merges these figures with others, which replace equal names.
+    /// Merges these figures with other figures, which replace equal names.
     #[must_use]
     pub fn and(mut self, others: &Self) -> Self {
         self.0.extend(others.0.iter().map(|(name, value)| (name.clone(), value.clone())));
         self
     }
 
-    /// Returns `true` if there is a record with this name.
+    /// Returns `true` if the figures have a record with this name.
     pub fn has(&self, name: &str) -> bool {
         self.0.keys().any(|key| key == name || within(name, key).is_some())
     }
@@ -92,7 +94,7 @@ impl Figures {
         self.0.is_empty()
     }
 
-    /// Iterates over names and values, by name.
+    /// Iterates over the figures' names and values, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }

@@ -89,7 +89,7 @@ pub fn saved(folder: &Path) -> anyhow::Result<Option<ExperimentReport>> {
 }
 
 impl Kind {
-    /// Returns the kind's entry in the table of kinds of experiments.
+    /// Returns the properties of the kind of experiment from the table of kinds.
     pub const fn entry(self) -> &'static KindEntry {
         match self {
             Self::Sweep => &sweep::KIND,
@@ -149,7 +149,8 @@ impl Experiment {
         folder.join(Self::FILE).exists()
     }
 
-    /// Returns the answer that the experiment's rows give. The folder has the runs.
+    /// Returns the answer that the experiment's rows give, from the runs in `folder`. The folder
+    /// has the runs.
     ///
     /// # Errors
     /// Rows of other settings or figures than the kind asks for.

@@ -10,8 +10,9 @@ use crate::grouping::{distinct, grouped};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Returns the rows of some repeats of these settings, in the order in which their runs are to be
-/// made. `seed` is the random seed of repeat 0; each later repeat has the next one.
+/// Returns the rows of an experiment for a range of repeats of these settings, in the order in
+/// which their runs are to be made. `seed` is the random seed of repeat 0; each later repeat has
+/// the next one.
 pub fn ordered_rows(settings: &[Setting], repeats: Range<u32>, seed: u64) -> Vec<Row> {
     let groups = grouped(settings.iter().map(|setting| (condition(setting), setting)));
     let turns = repeats.flat_map(|repeat| groups.iter().map(move |(_, members)| (repeat, members)));
@@ -28,7 +29,7 @@ pub fn ordered_rows(settings: &[Setting], repeats: Range<u32>, seed: u64) -> Vec
 }
 
 impl Experiment {
-    /// Plans the runs of these settings, with the experiment's number of repeats.
+    /// Plans the experiment's runs of these settings, with its number of repeats.
     pub fn plan_rows(&mut self, settings: &[Setting]) {
         let first = settings.first().map(|setting| setting.settings.clone()).unwrap_or_default();
         let is_shared =
@@ -62,7 +63,7 @@ impl Experiment {
         self.rows.extend(ordered_rows(settings, first..first.saturating_add(self.repeats), self.seed));
     }
 
-    /// Plans more repeats of every setting.
+    /// Plans more repeats of every setting of the experiment.
     pub fn add_repeats(&mut self, more: u32) {
         let repeats = self.repeats..self.repeats.saturating_add(more);
         self.repeats = repeats.end;

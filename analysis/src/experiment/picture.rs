@@ -23,7 +23,7 @@ const DODGE: f64 = 16.0;
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 const EDGES: (f64, f64) = (96.0, WIDTH - 20.0);
 
-/// A comparison with a reference at one value of the varied setting.
+/// A point of a picture: a comparison with a reference at one value of the varied setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedPoint {
     /// The value of the varied setting as a number.
@@ -43,7 +43,7 @@ pub struct ComparedPoint {
 }
 
 impl ComparedPoint {
-    /// Creates the point of a comparison line, at a value of the varied setting.
+    /// Creates a picture's point from a comparison line, at a value of the varied setting.
     pub fn of_line(line: &ComparisonLine, at: f64, value: String) -> Self {
         let found = line.evidence().difference;
         Self {
@@ -58,7 +58,7 @@ impl ComparedPoint {
     }
 }
 
-/// A panel of a picture, with its own axes.
+/// A panel of an experiment's picture, with its own axes.
 pub struct PicturePanel<'a> {
     /// Heading of the panel: `spsc-mux, by strategies`.
     pub name: String,
@@ -66,7 +66,7 @@ pub struct PicturePanel<'a> {
     pub series: Vec<PictureSeries<'a>>,
 }
 
-/// The dots of one level in a panel.
+/// The points of one isolation level in a panel of a picture.
 pub struct PictureSeries<'a> {
     /// Name of the series in the legend.
     pub name: String,
@@ -83,7 +83,8 @@ impl PictureSeries<'_> {
     }
 }
 
-/// Draws panels, and returns a whole SVG file. `None` if no point has enough pairs.
+/// Draws the panels of an experiment's picture, and returns a whole SVG file. `None` if no point
+/// has enough pairs.
 pub fn draw(title: &str, panels: &[PicturePanel<'_>]) -> Option<String> {
     let all = || panels.iter().flat_map(|panel| &panel.series);
     all().flat_map(|series| &series.points).find(|point| point.difference.is_some())?;

@@ -81,7 +81,7 @@ pub struct Experiment {
     pub rows: Vec<Row>,
 }
 
-/// Pairs of an experiment's settings that were compared after the measurement.
+/// The pairs of an experiment's settings that were compared after the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComparedSettings {
     /// The names of settings A and B of each pair.
@@ -90,7 +90,7 @@ pub struct ComparedSettings {
     pub notes: Vec<String>,
 }
 
-/// One combination of the settings of an experiment.
+/// A setting of an experiment: one combination of values of its varied settings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
     /// Name of the combination, unique in the experiment: `isolation=thread work=500ns`.
@@ -127,7 +127,7 @@ pub struct Row {
 }
 
 impl Setting {
-    /// Creates a combination of settings from texts, with its values on these axes.
+    /// Creates a combination of an experiment's settings from texts, with its values on these axes.
     pub fn from_texts(name: String, settings: SettingTexts, axes: &[Axis]) -> Self {
         let value = |axis: &Axis| Some((*axis, settings.get(&axis.key())?.clone()));
         Self { name, values: axes.iter().filter_map(value).collect(), is_aa_test: false, settings }
@@ -135,12 +135,13 @@ impl Setting {
 }
 
 impl Row {
-    /// Returns `true` if the run was made, with success or not.
+    /// Returns `true` if the row's run was made, with success or not.
     pub fn is_made(&self) -> bool {
         !self.figures.is_empty()
     }
 
-    /// Returns the outline of the row's run. `None` until it is made.
+    /// Returns the outline of the row's run (what comparisons need of its summary). `None` until it
+    /// is made.
     pub fn outline(&self) -> Option<RunOutline> {
         self.figures.record().ok()
     }
@@ -156,7 +157,7 @@ impl Figures {
 }
 
 impl Experiment {
-    /// Creates an experiment without rows, which this process measures.
+    /// Creates an experiment of a kind without rows, which this process measures.
     pub fn new(kind: Kind, version: &str, started: &str, machine: &Machine) -> Self {
         Self {
             version: version.to_owned(),
@@ -184,8 +185,8 @@ impl Experiment {
         }
     }
 
-    /// Returns every combination of settings, without those that all share, in the order of the
-    /// plan.
+    /// Returns every combination of the experiment's settings, without those that all share, in the
+    /// order of the plan.
     pub fn settings(&self) -> Vec<Setting> {
         let mut found: Vec<Setting> = Vec::new();
         let mut names = std::collections::BTreeSet::new();
@@ -204,7 +205,8 @@ impl Experiment {
         all
     }
 
-    /// Returns a varied setting with its values; `None` if the experiment does not vary it.
+    /// Returns one of the experiment's varied settings with its values; `None` if the experiment
+    /// does not vary it.
     pub fn axis(&self, axis: Axis) -> Option<&AxisRecord> {
         self.axes.iter().find(|record| record.axis == axis)
     }
@@ -221,7 +223,7 @@ impl Experiment {
         self.made().flat_map(|row| [vec![row.folder.clone()], several(row)].concat()).collect()
     }
 
-    /// Iterates over the rows whose runs were made.
+    /// Iterates over the experiment's rows whose runs were made.
     pub fn made(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.is_made())
     }
@@ -232,7 +234,7 @@ impl Experiment {
         self.state == ExperimentState::Running && is_running(pid, start)
     }
 
-    /// Records this process as the launcher that measures the experiment.
+    /// Records this process as the launcher that measures this experiment.
     pub fn set_launcher(&mut self) {
         let pid = std::process::id();
         self.launcher = (pid, start_time(pid).unwrap_or(0));

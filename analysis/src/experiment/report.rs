@@ -106,7 +106,8 @@ impl ReportSection {
 }
 
 impl ExperimentReport {
-    /// Returns the tables for a target, including those without figures.
+    /// Returns the report's tables for a target (terminal, files or page), including those without
+    /// figures.
     pub fn tables(&self, target: u8) -> impl Iterator<Item = &Grid> {
         self.sections.iter().flat_map(|section| &section.parts).filter_map(move |part| match part {
             SectionPart::Table(grid, targets) if targets & target != 0 => Some(grid),
@@ -114,8 +115,8 @@ impl ExperimentReport {
         })
     }
 
-    /// Formats the report for the terminal: tables, notes, answer, and whether the figures may be
-    /// quoted. Emphasized cells are bold if `color`.
+    /// Formats the experiment's report for the terminal: tables, notes, answer, and whether the
+    /// figures may be quoted. Emphasized cells are bold if `color`.
     pub fn terminal(&self, color: bool) -> String {
         let mut blocks: Vec<String> =
             self.tables(TERMINAL).filter_map(with_figures).map(|grid| grid.terminal(color)).collect();
@@ -128,8 +129,9 @@ impl ExperimentReport {
         blocks.join("\n")
     }
 
-    /// Formats the first screen: the answer, one table without its notes, and whether the figures
-    /// may be quoted. The last rows of a table that is too long for it are counted only.
+    /// Formats the first screen of the experiment's report: the answer, one table without its
+    /// notes, and whether the figures may be quoted. The last rows of a table that is too long for
+    /// it are counted only.
     pub fn first_screen(&self, color: bool) -> String {
         let brief = &self.brief;
         let answer = if brief.answer.is_empty() { &self.answer } else { &brief.answer };
@@ -152,7 +154,8 @@ impl ExperimentReport {
         [self.answer.clone(), self.fitness.sentence()].into_iter().filter(|line| !line.is_empty()).collect()
     }
 
-    /// Writes each table as `NAME.csv`, and all of them with answer and notes as `<name>.md`.
+    /// Writes each table of the report as `NAME.csv`, and all of them with answer and notes as
+    /// `<name>.md`.
     pub fn save(&self, folder: &Path) -> anyhow::Result<()> {
         let write = |name: &str, bytes: &[u8]| -> Result<(), SaveError> {
             write_atomically(&folder.join(name), bytes)

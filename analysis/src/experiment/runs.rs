@@ -25,7 +25,7 @@ impl Deref for ExperimentRuns {
     }
 }
 
-/// One combination of settings, with the runs that were made.
+/// One combination of an experiment's settings, with the runs that were made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Name of the combination, unique in the experiment: `isolation=thread work=500ns`.
@@ -52,7 +52,7 @@ pub struct RunEntry {
 }
 
 impl ExperimentRuns {
-    /// Groups the rows of an experiment by setting.
+    /// Groups the rows (runs) of an experiment by setting.
     pub fn new(experiment: &Experiment) -> Self {
         let mut points: Vec<Point> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
@@ -81,7 +81,7 @@ impl ExperimentRuns {
         Self { experiment: experiment.clone(), points }
     }
 
-    /// Iterates over every run that was made.
+    /// Iterates over every run of the experiment that was made.
     pub fn runs(&self) -> impl Iterator<Item = &RunEntry> {
         self.points.iter().flat_map(|point| &point.runs)
     }
@@ -139,7 +139,7 @@ pub(super) fn summary(experiment: &Experiment) -> String {
     format!("{} of {settings}, {}", experiment.kind, counted(experiment.repeats.into(), "repeat"))
 }
 
-/// Returns the note that no comparison has a verdict with so few repeats.
+/// Returns the note that no comparison has a verdict with so small a number of repeats.
 pub fn too_few_repeats(repeats: u32) -> String {
     let made = counted(repeats.into(), "repeat");
     format!("no verdicts: {made}, {MIN_PAIRS} are needed (--repeats {MIN_PAIRS})")
@@ -172,17 +172,20 @@ impl Point {
         self.runs.iter().map(|run| &run.outline).filter(|outline| outline.is_usable())
     }
 
-    /// Returns median and range of a figure over the usable runs; `None` unless all have it.
+    /// Returns median and range of a figure over the usable runs with this combination of settings;
+    /// `None` unless all have it.
     pub fn spread(&self, figure: impl Fn(&RunOutline) -> Option<f64>) -> Option<Spread> {
         Spread::from_values(self.usable_runs().map(figure).collect::<Option<Vec<f64>>>()?)
     }
 
-    /// Returns the combination's value on an axis, also on one that is not varied.
+    /// Returns the value that this combination of settings has on an axis, also on one that is not
+    /// varied.
     pub fn value(&self, axis: Axis) -> Option<&str> {
         self.values.get(&axis).or_else(|| self.settings.get(&axis.key())).map(String::as_str)
     }
 
-    /// Returns the combination's name: the values of all varied settings, except one.
+    /// Returns the name of this combination of settings: the values of all varied settings, except
+    /// one.
     pub fn name_without(&self, axes: &[AxisRecord], left_out: Option<Axis>) -> String {
         let others = axes.iter().filter(|axis| Some(axis.axis) != left_out && axis.values.len() > 1);
         let name = |axis: &AxisRecord| {

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use verdict::chart::axis;
 use verdict::table::Grid;
 
-/// The entry of `launcher sweep --find-max-rate`.
+/// The properties of experiments of `launcher sweep --find-max-rate`, a search for the highest
+/// order rate.
 pub const KIND: KindEntry = KindEntry {
     title: "Search for the highest rate",
     is_search: true,
@@ -44,11 +45,12 @@ pub const KIND: KindEntry = KindEntry {
     ..sweep::RUNS
 };
 
-/// The ratio that ends the bisection: lowest rate above the bound to highest rate within it.
+/// The ratio of rates at which the search for the highest order rate ends: lowest rate above the
+/// bound to highest rate within it.
 pub const CLOSE_ENOUGH: f64 = 1.05;
-/// The lowest rate that is tried, in orders a second.
+/// The lowest rate that a rate search tries, in orders a second.
 pub const MIN_RATE_PER_S: f64 = 200.0;
-/// The highest rate that is tried, in orders a second.
+/// The highest rate that a rate search tries, in orders a second.
 pub const MAX_RATE_PER_S: f64 = 50_000_000.0;
 
 /// The settings of a rate search: the first rate, and the conditions that end it.
@@ -78,7 +80,7 @@ fn is_usual(percentile: &Percentile) -> bool {
 }
 
 impl SearchLimits {
-    /// The name of the search's settings among the figures of an experiment.
+    /// The name of the rate search's settings among the figures of an experiment.
     pub const NAME: &'static str = "search";
 
     /// Reads the settings of the rate search from an experiment.
@@ -108,7 +110,7 @@ pub struct RateSearch {
     pub ended: String,
 }
 
-/// An order rate that a search tried, with its result, as the figures of a row.
+/// A step of a rate search: an order rate that was tried, with its result, as the figures of a row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateStep {
     /// The requested rate, in orders a second.
@@ -132,7 +134,8 @@ pub struct RateStep {
 }
 
 impl RateStep {
-    /// Returns the bounded percentile of the step, in nanoseconds.
+    /// Returns the latency percentile on which the search sets a bound, at this tried rate, in
+    /// nanoseconds.
     pub const fn bounded_ns(&self, limits: &SearchLimits) -> Option<u64> {
         match limits.percentile {
             Percentile::P99 => self.p99_ns,
@@ -141,7 +144,7 @@ impl RateStep {
     }
 }
 
-/// The next action of a rate search for one setting.
+/// The next action of a rate search at one combination of settings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NextStep {
     /// Try another rate, in orders a second.
@@ -198,7 +201,7 @@ pub(in crate::experiment) fn bisect(tried: &[(f64, bool)], bounds: &BisectionBou
     }
 }
 
-/// Returns the next action of a rate search after these steps.
+/// Returns the next action of a rate search after these tried rates.
 pub fn next_step(steps: &[RateStep], limits: &SearchLimits) -> NextStep {
     let tried: Vec<(f64, bool)> = steps.iter().map(|step| (step.rate_per_s, step.held)).collect();
     let bounds = BisectionBounds {
@@ -226,8 +229,8 @@ pub fn next_step(steps: &[RateStep], limits: &SearchLimits) -> NextStep {
 }
 
 impl Experiment {
-    /// Adds a tried rate to a search, as the figures of the setting's planned row or of another
-    /// one.
+    /// Adds a tried order rate to a rate search, as the figures of the setting's planned row or of
+    /// another one.
     pub fn add_step(&mut self, setting: &str, step: &RateStep) {
         let Some(first) = self.rows.iter().find(|row| row.setting.name == setting).cloned() else { return };
         let (folder, figures) =
@@ -240,7 +243,7 @@ impl Experiment {
 }
 
 impl RateSearch {
-    /// Returns the search of every setting, with its steps so far.
+    /// Returns the rate search of every setting of the experiment, with the rates tried so far.
     pub fn all(experiment: &Experiment) -> Result<Vec<Self>, String> {
         let limits = SearchLimits::from_experiment(experiment)?;
         let search = |setting: super::Setting| {

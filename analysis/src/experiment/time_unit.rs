@@ -27,17 +27,18 @@ impl TimeUnit {
         Self::for_durations(ns.into_iter().flatten().map(|ns| ns as f64))
     }
 
-    /// Returns the unit's name for the title of a table.
+    /// Returns the time unit's name for the title of a table.
     pub const fn name(self) -> &'static str {
         ["nanoseconds", "microseconds", "milliseconds"][self as usize]
     }
 
-    /// Returns the symbol of the table's unit: `ns`, `µs` or `ms`.
+    /// Returns the symbol of the time unit: `ns`, `µs` or `ms`.
     pub const fn symbol(self) -> &'static str {
         ["ns", "µs", "ms"][self as usize]
     }
 
-    /// Formats a duration without its unit: whole nanoseconds, else three or more digits.
+    /// Formats a duration of `ns` nanoseconds in this unit, without the unit: whole nanoseconds,
+    /// else three or more digits.
     pub fn format(self, ns: f64) -> String {
         let value = match self {
             Self::Nanoseconds if ns < 0.0 => return format!("−{}", count(-ns.round() as u64)),
@@ -48,12 +49,14 @@ impl TimeUnit {
         if value.abs() < 0.9995 { format!("{value:.3}") } else { plain(value) }.replace('-', "−")
     }
 
-    /// Formats a duration without its unit; a dash if it is unknown.
+    /// Formats a duration of `ns` nanoseconds in this unit, without the unit; a dash if it is
+    /// unknown.
     pub fn format_or_dash(self, ns: Option<f64>) -> String {
         ns.map_or_else(|| "–".into(), |ns| self.format(ns))
     }
 
-    /// Formats a duration of whole nanoseconds without its unit; a dash if it is unknown.
+    /// Formats a duration of `ns` whole nanoseconds in this unit, without the unit; a dash if it is
+    /// unknown.
     pub fn format_whole(self, ns: Option<u64>) -> String {
         self.format_or_dash(ns.map(|ns| ns as f64))
     }
@@ -63,7 +66,7 @@ impl TimeUnit {
         [self.signed(by.value), format!("[{}, {}]", self.signed(by.low), self.signed(by.high))]
     }
 
-    /// Formats a difference of durations with its sign, without its unit.
+    /// Formats a difference of `ns` nanoseconds in this unit, with its sign and without the unit.
     pub fn signed(self, ns: f64) -> String {
         let sign = if ns.round() < 0.0 { "" } else { "+" };
         format!("{sign}{}", self.format(if ns.round() == 0.0 { 0.0 } else { ns }))

@@ -4,7 +4,7 @@ use crate::experiment::{ExperimentReport, PAGE, ReportSection, SectionPart, with
 use maud::{Markup, PreEscaped, html};
 use verdict::html::page::{fact_columns, folded_reasons, page, section, table};
 
-/// Returns the HTML page of an experiment: answer and verdict, sections, settings.
+/// Returns the HTML page of an experiment: its answer and verdict, its sections, its settings.
 pub fn experiment_page(report: &ExperimentReport) -> String {
     let content = html! {
         (verdict(report))

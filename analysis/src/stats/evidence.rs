@@ -32,7 +32,7 @@ const COARSE_CLOCK: &str = "the clock's steps are too coarse for the margin";
 const CORRECTED: &str = "not after Holm's correction for the number of figures";
 const NO_MARGIN: &str = "no margin was declared";
 
-/// The verdict of the repeats on B compared with A, and what is missing for an answer.
+/// The verdict of repeated runs on B compared with A, and what is missing for an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     /// The verdict on B compared with A.
@@ -67,8 +67,8 @@ impl ComparisonLine {
 }
 
 impl ComparisonLine {
-    /// Returns `true` if more repeats can remove every reason against the comparison, or there is
-    /// none.
+    /// Returns `true` if more repeats can remove every reason against the comparison's verdict, or
+    /// there is none.
     pub fn can_repeats_mend(&self) -> bool {
         self.why.iter().all(|why| can_repeats_mend(why))
     }
@@ -127,8 +127,8 @@ impl Evidence {
         Self { verdict, difference: Some(found), why: why.into(), more_repeats }
     }
 
-    /// Judges B against A by one figure of each repeat, which need not be a time; entries with
-    /// equal indices are of one repeat. `step` is the resolution of the figures.
+    /// Judges setting B against A by one figure of each repeat, which need not be a time; entries
+    /// with equal indices are of one repeat. `step` is the resolution of the figures.
     pub fn from_repeats(a: &[f64], b: &[f64], step: f64) -> Self {
         let samples = |values: &[f64]| -> Vec<Sample> {
             values.iter().map(|value| Sample { value: *value, placement: 0 }).collect()
@@ -143,19 +143,19 @@ impl Evidence {
         Self { verdict: Verdict::CannotTell, difference: None, why, more_repeats }
     }
 
-    /// Returns `true` if the verdict is another one than *cannot tell*.
+    /// Returns `true` if the comparison has a verdict other than *cannot tell*.
     pub fn is_known(&self) -> bool {
         self.verdict != Verdict::CannotTell
     }
 
-    /// Returns `true` if a headline may name the ratio, because it is known and the repeats agree
-    /// on it.
+    /// Returns `true` if a headline may name the ratio of B to A, because it is known and the
+    /// repeats agree on it.
     pub fn has_factor(&self) -> bool {
         self.is_known() && self.difference.as_ref().is_some_and(|found| !is_wide(found))
     }
 
-    /// Describes the verdict; *cannot tell* with its main reason first, and the remedy: `cannot
-    /// tell: too few repeats: 3 of at least 5 pairs; about 2 more pairs`.
+    /// Describes the verdict on a comparison; *cannot tell* with its main reason first, and the
+    /// remedy: `cannot tell: too few repeats: 3 of at least 5 pairs; about 2 more pairs`.
     pub fn describe(&self) -> String {
         let why = Some(self.why.clone()).filter(|why| !why.is_empty());
         let more = self.more_repeats.map(|more| {
@@ -178,8 +178,8 @@ fn is_wide(found: &Difference) -> bool {
     reach > MAX_HALF_WIDTH * ratio.value * (1.0 + RESOLUTION)
 }
 
-/// The setting with the lowest figure, and its closest rival, which decides whether it may be
-/// called lowest.
+/// The setting with the lowest figure in an experiment, and its closest rival, which decides
+/// whether it may be called lowest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
     /// Index of the setting with the lowest median.
@@ -191,14 +191,15 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// Returns `true` if every other setting is slower than the lowest.
+    /// Returns `true` if it is shown that every other setting is slower than the lowest.
     pub fn is_shown(&self) -> bool {
         self.evidence.verdict == Verdict::Slower
     }
 }
 
-/// Ranks settings by their medians, and compares them pairwise with `compare`. `compare` judges the
-/// second setting against the first, by index. Returns `None` for fewer than two settings.
+/// Ranks an experiment's settings by their medians, and compares them pairwise with `compare`.
+/// `compare` judges the second setting against the first, by index. Returns `None` for fewer than
+/// two settings.
 pub fn rank(medians: &[f64], compare: impl Fn(usize, usize) -> Evidence) -> Option<Ranking> {
     let mut order: Vec<usize> = (0..medians.len()).collect();
     order.sort_by(|a, b| medians[*a].total_cmp(&medians[*b]));

@@ -7,7 +7,7 @@ use protocol::plan::{Isolation, IsolationLevel, Role};
 use serde::{Deserialize, Serialize};
 use verdict::summary::{LevelDifference, Summary, ThreadSummary};
 
-/// The resource usage of the strategies of one group with the same isolation level in a run.
+/// The resource usage of one group of a run's strategies with the same isolation level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelUsage {
     /// The isolation level.
@@ -67,7 +67,8 @@ impl StrategyUsage {
         (self.returned > 0).then(|| self.cpu_ns as f64 / 1e3 / self.returned as f64)
     }
 
-    /// Converts one of the strategy's counts to a rate per second; `None` if its time is not known.
+    /// Converts one of the strategy's counts to a rate per second; `None` if its running time is
+    /// not known.
     pub fn per_second(&self, count: u64) -> Option<f64> {
         (self.running_ns > 0).then(|| count as f64 * 1e9 / self.running_ns as f64)
     }
@@ -97,7 +98,7 @@ impl LevelUsage {
         places.map(usage).collect()
     }
 
-    /// Returns the sum of the usage of all strategies of the group.
+    /// Returns the sum of the resource usage of all strategies of the group.
     pub fn total(&self) -> StrategyUsage {
         self.strategies.iter().fold(StrategyUsage::default(), |sum, own| StrategyUsage {
             returned: sum.returned.saturating_add(own.returned),

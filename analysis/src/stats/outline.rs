@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use verdict::summary::{Distribution, LevelSummary, Measure, StrategyCosts, Summary};
 
-/// The part of a run's summary that comparisons need. Sums are over the run's threads.
+/// The outline of a run: the part of its summary that comparisons need. Sums are over the run's
+/// threads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunOutline {
     /// Id of the run.
@@ -113,8 +114,8 @@ pub struct RunOutline {
     pub usage: Vec<LevelUsage>,
 }
 
-/// The mean number of open orders from two sources. A run in which they differ by more than the
-/// sampling error is not valid.
+/// A check of a run by its mean number of open orders from two sources. A run in which they differ
+/// by more than the sampling error is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenOrdersCheck {
     /// Mean number of open orders over the launcher's samples, weighted by time.
@@ -222,8 +223,8 @@ impl RunOutline {
         }
     }
 
-    /// Returns the outline of the strategies at one level, as if it were of a run of its own. Sums
-    /// over threads are those of the whole run.
+    /// Returns the run's outline for the strategies at one isolation level, as if they were a run
+    /// of their own. Sums over threads are those of the whole run.
     pub fn of_level(&self, level: &LevelSummary) -> Self {
         let mut own = self.clone();
         (own.isolation, own.strategies, own.levels) = (level.level.into(), level.strategies, Vec::new());
@@ -235,29 +236,33 @@ impl RunOutline {
         own
     }
 
-    /// Returns the run's id, also for a part of the run ([`RunOutline::of_level`]).
+    /// Returns the run's id, also if this outline is of one isolation level
+    /// ([`RunOutline::of_level`]).
     pub fn run_id(&self) -> &str {
         self.run.split('/').next().unwrap_or_default()
     }
 
-    /// Returns `true` if this is a part of a run with several levels ([`RunOutline::of_level`]).
+    /// Returns `true` if this outline is of one isolation level in a run with several
+    /// ([`RunOutline::of_level`]).
     pub fn is_of_level(&self) -> bool {
         self.run.contains('/')
     }
 
-    /// Returns the distribution of a measured duration; empty if the outline lacks it.
+    /// Returns the distribution of one of the run's measured durations; empty if the outline lacks
+    /// it.
     pub fn measure(&self, measure: Measure) -> Distribution {
         self.measures.get(measure.name()).copied().unwrap_or_default()
     }
 
-    /// Returns the share of orders that [`Measure::StallFree`] excludes, if known.
+    /// Returns the share of the run's orders (0 to 1) that [`Measure::StallFree`] excludes, if
+    /// known.
     pub fn excluded_share(&self) -> Option<f64> {
         let (all, free) =
             (self.measure(Measure::RtVenue).count, self.measures.get(Measure::StallFree.name())?.count);
         (all > 0).then(|| 1.0 - free.min(all) as f64 / all as f64)
     }
 
-    /// Returns the extra work per order in nanoseconds: measured, else requested.
+    /// Returns the run's extra work per order in nanoseconds: measured, else requested.
     pub fn work(&self) -> f64 {
         self.work_done_ns.unwrap_or(self.work_ns as f64)
     }
@@ -272,7 +277,7 @@ impl RunOutline {
         (self.returned > 0).then(|| self.cpu_ns as f64 / 1e9 / (self.returned as f64 / 1e6))
     }
 
-    /// Returns `true` if the senders kept up with the schedule, or if there is none.
+    /// Returns `true` if the run's order senders kept up with the schedule, or if there is none.
     pub fn has_kept_up(&self) -> bool {
         match (self.offered_per_s, self.achieved_per_s) {
             (Some(offered), Some(achieved)) => achieved >= offered * 0.99,
@@ -296,7 +301,7 @@ pub enum Percentile {
 }
 
 impl Percentile {
-    /// All latency percentiles that are compared.
+    /// All latency percentiles that are compared: p50, p99 and p99.9.
     pub const ALL: [Percentile; 3] = [Percentile::P50, Percentile::P99, Percentile::P999];
 
     /// Returns the percentile's name, such as `p99`.
@@ -304,7 +309,7 @@ impl Percentile {
         ["p50", "p99", "p99.9"][self as usize]
     }
 
-    /// Returns the value of this percentile in a distribution, if the distribution has enough
+    /// Returns the value of this percentile in a distribution, in nanoseconds, if it has enough
     /// samples.
     pub const fn get(self, figures: &Distribution) -> Option<u64> {
         match self {
@@ -315,7 +320,8 @@ impl Percentile {
     }
 }
 
-/// Returns one percentile of a measured duration for each run; `None` if any run lacks it.
+/// Returns one percentile of a measured duration for each run, in nanoseconds; `None` if any run
+/// lacks it.
 pub fn values(runs: &[&RunOutline], measure: Measure, percentile: Percentile) -> Option<Vec<f64>> {
     runs.iter().map(|run| percentile.get(&run.measure(measure)).map(|ns| ns as f64)).collect()
 }

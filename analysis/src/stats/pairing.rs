@@ -15,7 +15,7 @@ use statistics::{Difference, HostDifference, MIN_PAIRS, difference};
 use std::collections::BTreeMap;
 use verdict::summary::Measure;
 
-/// The pairs of runs of A and B, and the reasons against comparing them.
+/// The pairs of runs of settings A and B, and the reasons against comparing them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunPairing<'a> {
     /// Runs of A in the pairs that are kept, in pair order.
@@ -36,7 +36,7 @@ pub struct RunPairing<'a> {
     placements: Vec<usize>,
 }
 
-/// The number of runs of A and of B in one core placement.
+/// The number of runs of settings A and B in one core placement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlacementRuns {
     /// Name of the host; empty if there was only one.
@@ -54,16 +54,17 @@ pub struct PlacementRuns {
     pub b_ns: Option<f64>,
 }
 
-/// Least share of all pairs that must be kept for the kept ones to decide.
+/// Minimum share of all pairs of runs, 0 to 1, that must be kept for the kept pairs to decide.
 pub const MIN_KEPT_SHARE: f64 = 0.5;
 
-/// Returns `true` if there are enough kept pairs to decide; else all pairs of complete and valid
+/// Returns `true` if enough pairs of runs are kept to decide; else all pairs of complete and valid
 /// runs decide.
 pub fn kept_pairs_decide(kept: usize, all: usize) -> bool {
     kept >= MIN_PAIRS && kept as f64 >= MIN_KEPT_SHARE * all as f64
 }
 
-/// Pairs the usable runs of A and B by schedule and host, in the order in which they were made.
+/// Pairs the usable runs of settings A and B by schedule and host, in the order in which they were
+/// made.
 pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a> {
     let mut found = RunPairing::default();
     let mut by_hash: BTreeMap<&str, Vec<&RunOutline>> = BTreeMap::new();
@@ -132,13 +133,13 @@ pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a>
 }
 
 impl RunPairing<'_> {
-    /// Returns the pairing with another equivalence margin, the declared one.
+    /// Returns the paired runs with another equivalence margin, the declared one.
     #[must_use]
     pub fn with_margin(self, margin: Margin) -> Self {
         Self { margin, ..self }
     }
 
-    /// Returns the pairs that decide: those that are kept, or all pairs if too few are.
+    /// Returns the pairs of runs that decide: the kept pairs, or all pairs if too few are kept.
     pub fn deciding_pairs(&self) -> Vec<[&RunOutline; 2]> {
         if kept_pairs_decide(self.a.len(), self.all.len()) {
             self.a.iter().zip(&self.b).map(|(a, b)| [*a, *b]).collect()
@@ -198,7 +199,8 @@ impl RunPairing<'_> {
         self.caveats.extend(unfit);
     }
 
-    /// Returns the numbers of runs by host and core placement; empty if there was only one.
+    /// Returns the numbers of runs of A and B by host and core placement; empty if there was only
+    /// one.
     pub fn runs_by_placement(&self) -> Vec<PlacementRuns> {
         let all: Vec<&RunOutline> = self.a.iter().chain(&self.b).copied().collect();
         let highest = self.placements.iter().max().copied().unwrap_or(0);

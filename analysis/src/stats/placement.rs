@@ -7,11 +7,12 @@
 use super::outline::{MachineKey, RunOutline};
 use crate::grouping::distinct;
 
-/// Maximum relative difference of core-to-core round trips within one placement.
+/// Maximum relative difference of core-to-core round trips (0.25 is 25 %) within one core
+/// placement.
 pub const CORE_RTT_TOLERANCE: f64 = 0.25;
 
-/// Returns `true` if the machine moved the cores during the run, so that its figures belong to no
-/// placement.
+/// Returns `true` if the hypervisor moved the cores during the run, so that its figures belong to
+/// no core placement.
 pub fn has_moved(run: &RunOutline) -> bool {
     matches!((run.core_rtt_ns, run.core_rtt_after_ns), (Some(before), Some(after)) if differs(before, after))
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use statistics::{Difference, HostDifference, Verdict, difference, format_ratio};
 use verdict::summary::Measure;
 
-/// One percentile of one measured duration, compared between A and B.
+/// A comparison line: one percentile of one measured duration, compared between settings A and B.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparisonLine {
     /// Name of the measure.
@@ -48,7 +48,8 @@ pub struct ComparisonLine {
 }
 
 impl ComparisonLine {
-    /// Returns the difference that decides: of the kept pairs if they are enough, else of all.
+    /// Returns the difference of B from A that decides: that of the kept pairs of runs if they are
+    /// enough, else of all.
     pub fn deciding(&self) -> Option<Difference> {
         self.all_pairs.filter(|all| !kept_pairs_decide(self.pairs, all.pairs)).or(self.difference)
     }
@@ -67,7 +68,7 @@ impl ComparisonLine {
     }
 }
 
-/// Compares one percentile of a measured duration between A and B.
+/// Compares one percentile of a measured duration between settings A and B.
 pub fn compare_figure(pairing: &RunPairing<'_>, measure: Measure, percentile: Percentile) -> ComparisonLine {
     let side = |runs: &[&RunOutline]| values(runs, measure, percentile);
     let (a, b) = (side(&pairing.a), side(&pairing.b));
@@ -139,8 +140,8 @@ fn opposed(hosts: &[HostDifference]) -> Option<String> {
 }
 
 impl ComparisonLine {
-    /// Describes the disagreement of two hosts whose confidence intervals do not overlap; `None` if
-    /// there is none.
+    /// Describes the disagreement between two hosts on B against A, whose confidence intervals do
+    /// not overlap; `None` if there is none.
     pub fn disagreement(&self) -> Option<String> {
         let lowest = known(&self.hosts).min_by(|(_, a), (_, b)| a.ratio.high.total_cmp(&b.ratio.high))?;
         let highest = known(&self.hosts).max_by(|(_, a), (_, b)| a.ratio.low.total_cmp(&b.ratio.low))?;

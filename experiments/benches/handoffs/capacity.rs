@@ -114,6 +114,7 @@ impl Match {
     }
 }
 
+/// Adds to the report the cost of a ring's capacity, from 2 to 65,536 slots.
 pub fn run(options: &Options, report: &mut BenchReport) {
     let (samples, rounds) = options.effort(31, 500, 10_000);
     let (_, count) = options.effort(31, 5_000, 1 << 18);

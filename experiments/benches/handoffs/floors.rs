@@ -7,6 +7,8 @@ use crate::pair::{Contestant, start_peer};
 use crate::report::{BenchReport, FigureRow, Goal};
 use crate::trip::{BouncedLine, Step};
 
+/// Adds to the report both floors of a hand-off: the round trip of one cache line, synchronized and
+/// unsynchronized.
 pub fn run(options: &Options, report: &mut BenchReport) {
     let (samples, rounds) = options.effort(31, 500, 10_000);
     let mut parts = Vec::new();

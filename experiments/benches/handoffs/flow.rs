@@ -8,10 +8,10 @@ use shm::ring::Message;
 use system::clock::{Clock, Monotonic};
 use system::floor::wait;
 
-/// Messages per batch, and per chunk of rtrb.
+/// Number of messages per batch of the stream, and per chunk of rtrb.
 pub const BATCH: u64 = 64;
 
-/// The sending end of a stream.
+/// The sending end of a benchmarked stream of messages.
 pub trait Push: Send + 'static {
     fn try_send(&mut self, message: &Message) -> bool;
     /// Pushes as many of the messages as fit. Returns their number.
@@ -33,7 +33,7 @@ pub trait Push: Send + 'static {
     }
 }
 
-/// The receiving end of a stream.
+/// The receiving end of a benchmarked stream of messages.
 pub trait Pop: Send + 'static {
     fn pop(&mut self) -> Option<Message>;
     /// Receives and checks `count` messages one by one. Returns the rate in million messages per
@@ -53,7 +53,7 @@ pub trait Pop: Send + 'static {
     }
 }
 
-/// Waits for the next message.
+/// Waits for the next message of the stream and returns it.
 #[inline(always)]
 pub fn receive(consumer: &mut impl Pop) -> Message {
     let mut got = None;
@@ -67,12 +67,13 @@ pub fn receive(consumer: &mut impl Pop) -> Message {
     got.expect("waited for")
 }
 
+/// Returns the words of message number `n`.
 #[inline(always)]
 pub fn message(n: u64) -> Message {
     core::array::from_fn(|word| n + word as u64)
 }
 
-/// Checks every word in turn, as a user reads the fields of an order.
+/// Checks every word of message number `n` in turn, as a user reads the fields of an order.
 #[inline(always)]
 pub fn check(n: u64, message: &Message) {
     for (word, value) in message.iter().enumerate() {
@@ -86,15 +87,18 @@ pub struct Rate {
 }
 
 impl Rate {
+    /// Starts the timer of a rate at the present time.
     pub fn start() -> Self {
         Self { start_ns: Monotonic.now() }
     }
 
+    /// Returns the rate of `count` messages since the start, in million messages per second.
     pub fn million_per_second(&self, count: u64) -> f64 {
         count as f64 * 1e3 / (Monotonic.now() - self.start_ns) as f64
     }
 }
 
+/// Sends `count` messages one by one.
 #[inline(never)]
 pub fn send(producer: &mut impl Push, count: u64) {
     for n in 0..count {
@@ -103,6 +107,7 @@ pub fn send(producer: &mut impl Push, count: u64) {
     }
 }
 
+/// Sends `count` messages in batches of [`BATCH`].
 #[inline(never)]
 pub fn send_batches(producer: &mut impl Push, count: u64) {
     let mut n = 0;
@@ -118,7 +123,8 @@ pub fn send_batches(producer: &mut impl Push, count: u64) {
     }
 }
 
-/// Receives and checks `count` messages one by one.
+/// Receives and checks `count` messages one by one, and returns the rate in million messages per
+/// second.
 #[inline(never)]
 pub fn take(consumer: &mut impl Pop, count: u64) -> f64 {
     check(0, &receive(consumer));
@@ -129,7 +135,8 @@ pub fn take(consumer: &mut impl Pop, count: u64) -> f64 {
     rate.million_per_second(count - 1)
 }
 
-/// Receives and checks `count` messages, all available ones at a time.
+/// Receives and checks `count` messages, all available ones at a time, and returns the rate in
+/// million messages per second.
 #[inline(never)]
 pub fn take_batches(consumer: &mut impl Pop, count: u64) -> f64 {
     check(0, &receive(consumer));

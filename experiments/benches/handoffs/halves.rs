@@ -67,6 +67,7 @@ macro_rules! receiver {
 receiver!(WholeReceiver, Whole);
 receiver!(HalvedReceiver, Halved);
 
+/// Adds to the report the cost of a narrow error field in a ring's pop.
 pub fn run(options: &Options, report: &mut BenchReport) {
     let (samples, count) = options.effort(31, 5_000, 1 << 18);
     let mut parts = Vec::new();

@@ -2,6 +2,7 @@
 
 use crate::Options;
 
+/// Describes the machine of the hand-off benchmark in one text.
 pub fn describe(options: &Options) -> String {
     let cpu = std::fs::read_to_string("/proc/cpuinfo")
         .ok()

@@ -30,7 +30,7 @@ mod trip;
 use report::BenchReport;
 use techniques::Technique;
 
-/// What the command line asks for.
+/// The options of the hand-off benchmark's command line.
 pub struct Options {
     /// Sections to run; empty: all.
     sections: Vec<String>,
@@ -111,7 +111,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Returns the number of samples and the size of each.
+    /// Returns the number of samples and the number of operations of each.
     pub fn effort(&self, samples: usize, quick_size: u64, size: u64) -> (usize, u64) {
         let samples = self.samples.unwrap_or(if self.quick { 3 } else { samples });
         (samples, if self.quick { quick_size } else { size })

@@ -30,6 +30,7 @@ fn trader<T: Link>(technique: Technique, capacity: u32) -> Subject {
     Box::new(move |count| ns_each(count, || push_and_pop(&mut producers[0], &mut consumer, count)))
 }
 
+/// Adds to the report the time of a push and a pop on one thread, for every technique.
 pub fn run(options: &Options, report: &mut BenchReport) {
     system::pin::pin_to(options.cores.0).expect("an allowed core");
     let wanted = |technique: &Technique| options.technique.is_none_or(|only| only == *technique);

@@ -7,6 +7,7 @@ use std::ops::Range;
 use system::floor::PseudoRandomWork;
 use system::pair::{self, BATCHES, median_ns};
 
+/// A job of the peer thread, such as to echo messages.
 #[derive(Clone, Copy)]
 pub enum Job {
     Echo(Step),
@@ -14,7 +15,7 @@ pub enum Job {
     PushMany,
 }
 
-/// The peer's part of a job, with a number of messages.
+/// The peer thread's part of a job, with a number of messages.
 pub type Part = Box<dyn FnMut(Job, u64) + Send>;
 
 /// The peer's ends, in cache lines of their own: the other thread's ends may be adjacent on the
@@ -22,7 +23,7 @@ pub type Part = Box<dyn FnMut(Job, u64) + Send>;
 #[repr(align(128))]
 struct PeerEnds<P, C>(P, C);
 
-/// The measuring thread's ends of a ring each way.
+/// The measuring thread's ends of a technique's two rings, one each way.
 #[repr(align(128))]
 pub struct Contestant<P, C> {
     producer: P,
@@ -44,22 +45,24 @@ fn part<P: Push, C: Pop>(producer: P, consumer: C) -> Part {
     })
 }
 
-/// The thread with the other ends: it does its part of the contestant with that number.
+/// The peer thread, with the other ends of the rings: it does the numbered contestant's part.
 pub type Peer = pair::Peer<(usize, Job, u64)>;
 
-/// Starts the thread with the other ends of all contestants.
+/// Starts the peer thread on a CPU core, with the other ends of all contestants' rings.
 pub fn start_peer(core: u32, mut parts: Vec<Part>) -> Peer {
     Peer::start(core, move |(number, job, count)| parts[number](job, count))
 }
 
 impl<P: Push, C: Pop> Contestant<P, C> {
-    /// Makes the measuring thread's ends of a ring each way; the other ends become the peer's part.
+    /// Creates the measuring thread's ends of two rings, one each way; the other ends become the
+    /// peer's part.
     pub fn new(parts: &mut Vec<Part>, there: (P, C), back: (P, C)) -> Self {
         parts.push(part(back.0, there.1));
         Self { producer: there.0, consumer: back.1, number: parts.len() - 1 }
     }
 
-    /// Returns the nanoseconds per round trip; unsynchronized without the time of the work itself.
+    /// Returns the nanoseconds per round trip of the contestant; unsynchronized without the time of
+    /// the work itself.
     pub fn trips(&mut self, peer: &Peer, step: Step, count: u64) -> f64 {
         let batch = (count / BATCHES).max(1);
         let (producer, consumer) = (&mut self.producer, &mut self.consumer);
@@ -73,7 +76,7 @@ impl<P: Push, C: Pop> Contestant<P, C> {
         ns - if step == Step::Out { trip::pauses_ns(batch * BATCHES) } else { 0.0 }
     }
 
-    /// Returns the rate of a stream in million messages per second.
+    /// Returns the rate of the contestant's stream in million messages per second.
     pub fn stream<const MANY: bool>(&mut self, peer: &Peer, count: u64) -> f64 {
         let consumer = &mut self.consumer;
         if MANY {

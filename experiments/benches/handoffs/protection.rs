@@ -104,6 +104,7 @@ fn wanted(options: &Options) -> impl Iterator<Item = Technique> {
         .filter(move |technique| only.is_none_or(|only| only == *technique))
 }
 
+/// Adds to the report the cost of crash protection, in rings that can be repaired after a death.
 pub fn run(options: &Options, report: &mut BenchReport) {
     pin::pin_to(options.cores.0).expect("an allowed core");
     let capacity = options.capacity;

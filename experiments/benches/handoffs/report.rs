@@ -6,7 +6,7 @@ use serde_json::json;
 use system::clock::{Clock, Monotonic};
 use techniques::Technique;
 
-/// Returns the nanoseconds of each of `count` operations.
+/// Returns the nanoseconds that each of the `count` operations of `work` takes.
 #[inline(always)]
 pub fn ns_each(count: u64, work: impl FnOnce()) -> f64 {
     let start = Monotonic.now();
@@ -14,7 +14,8 @@ pub fn ns_each(count: u64, work: impl FnOnce()) -> f64 {
     (Monotonic.now() - start) as f64 / count as f64
 }
 
-/// Does a number of operations with a technique, and returns the nanoseconds of each.
+/// A function that does a number of operations with a technique, and returns the nanoseconds of
+/// each.
 pub type Subject = Box<dyn FnMut(u64) -> f64>;
 
 /// Measures techniques alternated (A B A B …). Returns the samples of each.
@@ -28,7 +29,7 @@ pub fn alternate(
     all.into_iter().map(|(technique, _)| technique).zip(costs).collect()
 }
 
-/// The goal of a figure.
+/// The goal of a benchmark's figure.
 #[derive(Clone, Copy)]
 pub enum Goal {
     None,
@@ -36,7 +37,7 @@ pub enum Goal {
     AtLeast(f64),
 }
 
-/// A figure with its quartiles and its goal.
+/// A row of the benchmark's report: a figure with its quartiles and its goal.
 pub struct FigureRow {
     what: String,
     unit: &'static str,
@@ -52,7 +53,7 @@ impl FigureRow {
         Self { what: what.into(), unit, quartiles, samples: samples.len(), dropped: 0, goal }
     }
 
-    /// Sets the number of samples that were dropped.
+    /// Sets the number of the figure's samples that were dropped.
     pub fn dropped(mut self, dropped: usize) -> Self {
         self.dropped = dropped;
         self
@@ -73,6 +74,7 @@ impl FigureRow {
     }
 }
 
+/// The report of the hand-off benchmark: its machine, and tables of figures.
 pub struct BenchReport {
     machine: String,
     sections: Vec<(String, Vec<FigureRow>)>,
@@ -83,10 +85,12 @@ impl BenchReport {
         Self { machine, sections: Vec::new() }
     }
 
+    /// Adds a table of figures to the report.
     pub fn add(&mut self, title: &str, rows: Vec<FigureRow>) {
         self.sections.push((title.to_owned(), rows));
     }
 
+    /// Prints the report as text.
     pub fn print(&self) {
         println!("{}", self.machine);
         for (title, rows) in &self.sections {
@@ -114,6 +118,7 @@ impl BenchReport {
         }
     }
 
+    /// Prints the report as JSON.
     pub fn print_json(&self) {
         let rows = |rows: &[FigureRow]| -> Vec<_> {
             rows.iter()

@@ -70,6 +70,7 @@ fn compare_coloring(options: &Options, report: &mut BenchReport) {
     report.add("Empty poll of mapped rings, one thread", rows);
 }
 
+/// Adds to the report the cost of an empty poll, with 1, 8 and 64 producers.
 pub fn run(options: &Options, report: &mut BenchReport) {
     system::pin::pin_to(options.cores.0).expect("an allowed core");
     compare_coloring(options, report);

@@ -14,14 +14,14 @@ use shm::sync::{Ordering, spin_hint};
 use std::ops::Range;
 use system::floor::{PseudoRandomWork, wait};
 
-/// Whether the two sides are synchronized.
+/// Whether the two sides of a round trip are synchronized (in step).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     In,
     Out,
 }
 
-/// Returns the nanoseconds of the work of both sides per trip.
+/// Returns the nanoseconds of the artificial work of both sides per round trip.
 pub fn pauses_ns(count: u64) -> f64 {
     let (mut caller, mut echo) = (PseudoRandomWork::for_asker(), PseudoRandomWork::for_answerer());
     ns_each(count, || {
@@ -32,13 +32,13 @@ pub fn pauses_ns(count: u64) -> f64 {
     })
 }
 
-/// Returns the nanoseconds of the CPU's pause hint, back to back.
+/// Returns the nanoseconds of each of `count` pause hints of the CPU, back to back.
 pub fn hint_ns(count: u64) -> f64 {
     ns_each(count, || (0..count).for_each(|_| spin_hint()))
 }
 
-/// Echoes every message. Not inlined, like [`call`], so that its instructions do not depend on its
-/// caller.
+/// Echoes each of `count` messages to the caller's side. Not inlined, like [`call`], so that its
+/// instructions do not depend on its caller.
 #[inline(never)]
 pub fn echo<const OUT: bool>(producer: &mut impl Push, consumer: &mut impl Pop, count: u64) {
     let mut pauses = PseudoRandomWork::for_answerer();
@@ -51,7 +51,7 @@ pub fn echo<const OUT: bool>(producer: &mut impl Push, consumer: &mut impl Pop, 
     }
 }
 
-/// Sends messages with these numbers, each after the echo of the previous one.
+/// Sends messages with these numbers on the round trip, each after the echo of the previous one.
 #[inline(never)]
 pub fn call<const OUT: bool>(
     producer: &mut impl Push,
@@ -69,8 +69,8 @@ pub fn call<const OUT: bool>(
     }
 }
 
-/// An end of one cache line that two threads bounce with the loops above: it holds a number, and
-/// which side stored it.
+/// An end of one cache line that two threads bounce with the round-trip loops: it holds a number,
+/// and which side stored it.
 pub struct BouncedLine {
     words: AtomicWords,
     /// `true` for the ends of the echo's direction.

@@ -7,9 +7,10 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Operations between two clock reads.
+/// Number of journal operations between two clock reads.
 pub const BATCH: u32 = 32;
 
+/// A subject of the journal benchmark: an operation with its name.
 pub struct Subject<'a> {
     pub name: String,
     pub batch: Box<dyn FnMut(u32) + 'a>,
@@ -17,13 +18,14 @@ pub struct Subject<'a> {
     pub operations: u32,
 }
 
+/// Creates a subject of the journal benchmark from the operation that is timed.
 pub fn subject<'a>(name: impl Into<String>, mut operation: impl FnMut() + 'a) -> Subject<'a> {
     let batch = move |operations| (0..operations).for_each(|_| operation());
     Subject { name: name.into(), batch: Box::new(batch), operations: BATCH }
 }
 
-/// Measures all subjects in turns. Prints the time of one operation of each: p50 and p99 over the
-/// batches, and p50 as a multiple of the first subject's.
+/// Measures all of the benchmark's subjects in turns. Prints the time of one operation of each: p50
+/// and p99 over the batches, and p50 as a multiple of the first subject's.
 pub fn alternate(title: &str, rounds: usize, mut subjects: Vec<Subject<'_>>) {
     let samples = benches::alternate(rounds, &mut subjects, |subject| {
         let started = Instant::now();
@@ -41,6 +43,7 @@ pub fn alternate(title: &str, rounds: usize, mut subjects: Vec<Subject<'_>>) {
     }
 }
 
+/// Formats a time of `ns` nanoseconds.
 pub fn time(ns: f64) -> String {
     match ns {
         ns if ns < 1000.0 => format!("{ns:.1} ns"),
@@ -49,14 +52,14 @@ pub fn time(ns: f64) -> String {
     }
 }
 
-/// Creates a writer in a new directory below `below`.
+/// Creates a journal writer in a new directory below `below`.
 pub fn writer(below: &Path, name: &str, durability: Durability) -> Writer {
     let options = Options { durability, ..Options::default() };
     let folder = below.join(format!("{name}-{}", std::process::id()));
     Writer::open(&folder, &options, |_| {}).expect("a new journal")
 }
 
-/// Returns the appends of 64 bytes, in memory and to files.
+/// Returns the benchmark's subjects that append 64 bytes to a journal, in memory and to files.
 pub fn appends<'a>(memory: &Path, disk: &Path) -> Vec<Subject<'a>> {
     let payload = [0x5a_u8; 64];
     let append = |name: &str, mut writer: Writer| {
@@ -94,8 +97,8 @@ fn book(orders: u64) -> Vec<Order> {
     (1..=orders).map(order).collect()
 }
 
-/// Measures a snapshot of `orders` orders: encode, write with its syncs, decode, and restore with
-/// the log after it.
+/// Measures a journal snapshot of `orders` orders: encode, write with its syncs, decode, and
+/// restore with the log after it.
 pub fn snapshots(disk: &Path, orders: u64) {
     let state = book(orders);
     let encoded = codec::encode(1, &state).expect("encodable");
@@ -137,9 +140,9 @@ pub fn snapshots(disk: &Path, orders: u64) {
     );
 }
 
-/// Measures groups of `outstanding` records that are appended and waited for, and a bare loop of
-/// one write and one `fdatasync` for the same bytes. Both alternate, group by group. Returns the
-/// rates and medians of both.
+/// Measures groups of `outstanding` journal records that are appended and waited for, and a bare
+/// loop of one write and one `fdatasync` for the same bytes. Both alternate, group by group.
+/// Returns the rates and medians of both.
 pub fn groups(disk: &Path, outstanding: u64, duration: Duration) -> [(f64, f64); 2] {
     use std::os::unix::fs::FileExt;
     let durability = Durability::GroupCommit { records: outstanding, within: Duration::from_millis(1) };
@@ -170,6 +173,7 @@ pub fn groups(disk: &Path, outstanding: u64, duration: Duration) -> [(f64, f64);
     })
 }
 
+/// Prints a row of the journal benchmark: records a second, and the median time of a group.
 pub fn print_group(name: &str, outstanding: u64, (rate, p50): (f64, f64)) {
     println!("| {name} | {outstanding} | {rate:.0} | {} |", time(p50));
 }

@@ -39,7 +39,7 @@ pub struct Benchmark<'a> {
     process: BenchmarkProcess,
 }
 
-/// The outcome of a benchmark's run, with the results that its ends have stored in memory.
+/// The outcome of a benchmark's run, with the results that its processes have stored in memory.
 pub struct BenchmarkRun {
     pub plan: Plan,
     pub outcome: RunOutcome,
@@ -55,7 +55,8 @@ pub struct BenchmarkRun {
     pub board: Option<ReadOnlyWords>,
 }
 
-/// The status, counters and results of one end of a benchmark. It may have stored anything.
+/// The status, counters and results of one end (writer or reader) of a benchmark. It may have
+/// stored anything.
 pub struct EndResults {
     pub status: ThreadStatus,
     pub counters: AgentCounters,
@@ -65,12 +66,12 @@ pub struct EndResults {
 }
 
 impl EndResults {
-    /// Returns `true` if the role's loop has ended, so that its final figures are stored.
+    /// Returns `true` if the benchmark end's loop has ended, so that its final figures are stored.
     pub fn is_done(&self) -> bool {
         self.status.state() == ThreadState::Done
     }
 
-    /// Returns a field of the status block of the role's thread.
+    /// Returns a field of the status block of the benchmark end's thread.
     pub fn get(&self, field: StatusField) -> u64 {
         self.status.get(field)
     }
@@ -83,8 +84,8 @@ impl<'a> Benchmark<'a> {
         Ok(Self { signals, out: folder.join(RUNS), interruption, process })
     }
 
-    /// Waits for the end of a run that was begun; Ctrl-C interrupts the run. `None`: it had no
-    /// figures then.
+    /// Waits for the end of a benchmark's run that was begun; Ctrl-C interrupts the run. `None`: it
+    /// had no figures then.
     pub fn finish_or_interrupt(&mut self) -> Result<Option<BenchmarkRun>> {
         loop {
             let ready = wait_readable(&[self.process.as_fd(), self.signals.as_fd()], PAUSE)?;
@@ -97,15 +98,16 @@ impl<'a> Benchmark<'a> {
         }
     }
 
-    /// Begins a run of a plan, whose record is saved in the run's folder. A failure of one of its
-    /// processes is its outcome, not an error. `write_times` are the due times of a board's writes.
+    /// Begins a benchmark's run of a plan, whose record is saved in the run's folder. A failure of
+    /// one of its processes is its outcome, not an error. `write_times` are the due times of a
+    /// board's writes.
     pub fn begin(&mut self, plan: Plan, write_times: &[u64]) -> Result<()> {
         let request = RunRequest { plan, out: self.out.clone(), interruption: self.interruption };
         self.process.send(&BenchmarkRequest::Run(Box::new(request)), write_times)
     }
 
-    /// Waits for the end of a run that was begun. `None`: a termination signal came before it had
-    /// figures.
+    /// Waits for the end of a benchmark's run that was begun. `None`: a termination signal came
+    /// before it had figures.
     pub fn finish(&mut self) -> Result<Option<BenchmarkRun>> {
         match self.process.receive_run() {
             Err(error) if error.is::<Interrupted>() => Ok(None),
@@ -113,7 +115,7 @@ impl<'a> Benchmark<'a> {
         }
     }
 
-    /// Interrupts the run that was begun, as Ctrl-C does.
+    /// Interrupts the benchmark's run that was begun, as Ctrl-C does.
     pub fn interrupt(&self) {
         self.process.interrupt();
     }
@@ -164,7 +166,7 @@ pub fn refuse_keys(levels: &[Isolation]) -> Result<(), UsageError> {
     }
 }
 
-/// Checks that the kernel can isolate the ends of a benchmark at these levels.
+/// Checks that the kernel can isolate the ends (processes) of a benchmark at these levels.
 pub fn check_isolation(levels: impl Iterator<Item = Isolation>, weaker_sandbox: bool) -> Result<()> {
     let levels: Vec<Isolation> = levels.collect();
     if levels.contains(&Isolation::Container) {
@@ -182,7 +184,7 @@ pub fn check_isolation(levels: impl Iterator<Item = Isolation>, weaker_sandbox: 
     }
 }
 
-/// Returns the cores that the user requested for a benchmark; `None` if none were requested.
+/// Returns the CPU cores that the user requested for a benchmark; `None` if none were requested.
 pub fn check_cores(asked: Option<&CoreList>, machine: &Machine) -> Result<Option<Vec<u32>>, UsageError> {
     let Some(CoreList(cores)) = asked else { return Ok(None) };
     if let Some(core) = cores.iter().find(|core| !machine.cores_allowed.contains(core)) {

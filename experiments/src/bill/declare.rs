@@ -36,7 +36,7 @@ const EXCLUSIONS: &str = "a run that fails or is not valid is left out with its 
                           core-to-core time moved within a run is left out if at least half of all pairs \
                           stay; no latency, load or steal leaves anything out";
 
-/// The plan of a bill, declared before its runs.
+/// The plan of a bill (the experiment on isolation costs), declared before its runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Declaration {
     /// Format of the file.
@@ -133,7 +133,8 @@ impl Declaration {
     }
 }
 
-/// Writes the plan of a bill into a new file, and measures nothing.
+/// Writes the plan of a bill (the experiment on isolation costs) into a new file, and measures
+/// nothing.
 pub fn declare(flags: &BillFlags, path: &Path) -> Result<ExitCode> {
     let because = flags.because.as_deref().unwrap_or_default();
     if because.trim().is_empty() {
@@ -156,8 +157,8 @@ pub fn declare(flags: &BillFlags, path: &Path) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the plan of a bill that was declared in a file, if this build makes the same plan on
-/// this machine.
+/// Returns the plan of a bill (the experiment on isolation costs) that was declared in a file, if
+/// this build makes the same plan on this machine.
 pub fn declared_plan(path: &Path, common: &Common, machine: Machine) -> Result<Experiment> {
     let (declaration, sha256) = Declaration::read(path)?;
     let settings = declaration.settings(path)?;

@@ -28,8 +28,8 @@ pub fn split_levels(swept: &SweptSettings) -> Result<(SweptSettings, bool)> {
     Ok((swept, true))
 }
 
-/// Adds the level `native` to a request, at each of the request's conditions. Technique and
-/// isolation become axes.
+/// Adds the level `native` (queues on the heap) to a request, at each of the request's conditions.
+/// Technique and isolation become axes.
 pub fn add(asked: &mut SweepRequest) {
     for axis in [Axis::Technique, Axis::Isolation] {
         if asked.axes.iter().all(|values| values[0].axis != axis) {

@@ -17,7 +17,8 @@ use record::run::{RoleRestart, RunOutcome};
 use std::slice;
 use verdict::summary::figures::MeasureSeries;
 
-/// Computes the results of one combination of settings from its processes' counters and histograms.
+/// Computes the results of one case of the board benchmark from its processes' counters and
+/// histograms.
 pub fn case(
     cell: &CaseSettings,
     shared: bool,

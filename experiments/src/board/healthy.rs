@@ -5,12 +5,12 @@ use analysis::experiment::{BoardWarnings, THRESHOLDS};
 use record::units::{Count, Nanos};
 use std::str::FromStr;
 
-/// The value of `--healthy` that stands for the limits of the first document, without naming one.
+/// The value of `--healthy` that stands for the limits of the original benchmark.
 pub const SEED: &str = "seed";
 /// The limit of a threshold that is not checked.
 const OFF: &str = "off";
 
-/// Limits of the board benchmark: a case beyond one gets a warning.
+/// The healthy limits of the board benchmark: a case beyond one gets a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthyLimits(pub BoardWarnings);
 

@@ -13,7 +13,7 @@ const DEFAULT_RATE: u64 = 10_000;
 /// The most writes of a case, of which each due time takes eight bytes.
 const MAX_WRITES: u64 = 50_000_000;
 
-/// The arrival process of a benchmark's writes, which decides when each is due.
+/// The arrival process of a board benchmark's writes, which decides when each is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteLoad {
     /// Writes with exponentially distributed gaps, at this mean rate a second.
@@ -58,8 +58,8 @@ impl fmt::Display for WriteLoad {
 }
 
 impl WriteLoad {
-    /// Returns the schedule of the writes over `duration_ns` nanoseconds; `None` for a load without
-    /// due times.
+    /// Returns the schedule of a board's writes over `duration_ns` nanoseconds; `None` for a load
+    /// without due times.
     pub fn schedule(&self, duration_ns: u64, seed: u64) -> Result<Option<Schedule>, UsageError> {
         Ok(Some(match self {
             Self::Stress => return Ok(None),
@@ -70,8 +70,8 @@ impl WriteLoad {
     }
 }
 
-/// Returns the due time of each write of a schedule, in nanoseconds from the start. Ascending, all
-/// before the end.
+/// Returns the due time of each write of a board's schedule, in nanoseconds from the start.
+/// Ascending, all before the end.
 pub fn due_times(schedule: &Schedule, duration_ns: u64) -> impl Iterator<Item = u64> + '_ {
     let due = schedule.entries(StrategyIndex(0)).map(|entry| entry.fire_ns);
     due.take_while(move |due| *due < duration_ns).take(MAX_WRITES as usize)

@@ -36,8 +36,8 @@ impl fmt::Display for BoardNodes {
 }
 
 impl BoardNodes {
-    /// Returns the usable cores on these nodes: the writer's core first, then those for readers.
-    /// `nodes` has the cores of each node of the machine.
+    /// Returns the usable CPU cores on these NUMA nodes: the writer's core first, then those for
+    /// readers. `nodes` has the cores of each node of the machine.
     pub fn cores(self, nodes: &[Vec<u32>], usable: &[u32]) -> Result<Vec<u32>, UsageError> {
         let of = |node: usize| match nodes.get(node) {
             Some(cores) => Ok(usable.iter().copied().filter(|core| cores.contains(core))),

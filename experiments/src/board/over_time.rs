@@ -36,7 +36,7 @@ const fn begin_ns(slice: usize, duration_ns: u64) -> u64 {
     (duration_ns as u128 * slice as u128 / BOARD_SLICES as u128) as u64
 }
 
-/// Returns the latencies of a case in time slices of equal length.
+/// Returns the latencies of a case of the board benchmark in time slices of equal length.
 pub fn timeline(made: &BenchmarkRun, duration_ns: u64, ns_per_tick: f64) -> Vec<BoardSlice> {
     let Some((writer, readers)) = made.ends.split_first() else { return Vec::new() };
     let figures = |ends: &[EndResults], measure, slice| {
@@ -64,7 +64,8 @@ pub fn timeline(made: &BenchmarkRun, duration_ns: u64, ns_per_tick: f64) -> Vec<
     (0..BOARD_SLICES).map(slice).collect()
 }
 
-/// Writes a CSV table for each thread of a case, and `latency-N.csv` with all of them.
+/// Writes a CSV table for each thread of a board benchmark's case, and `latency-N.csv` with all of
+/// them.
 pub fn save(
     folder: &Path,
     case: usize,

@@ -120,7 +120,7 @@ pub fn run(flags: &CompareFlags) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Prints the report of comparisons, as text or JSON.
+/// Prints the report of comparisons of settings, as text or JSON.
 pub fn show(comparisons: &Comparisons, form: OutputForm) -> Result<()> {
     print(&Answer { report: compare::report(comparisons), json: comparisons.json()? }, form)
 }

@@ -10,7 +10,7 @@ use protocol::plan::{
 use record::units::{Count, Nanos};
 use shm::ring::Step;
 
-/// The index of the strategy that gets the fault, of three; or of the venue or gateway, of two.
+/// Index of the strategy that gets the fault, of three; or of the venue or gateway, of two.
 pub const VICTIM: u16 = 1;
 /// Strategies of a run, unless the user asks for another number.
 const STRATEGIES: Count = Count(3);
@@ -34,7 +34,7 @@ const VENUE_ORDERS: Count = Count(12_000);
 const VENUE_LIVENESS: Nanos = Nanos(2_000_000_000);
 const LIVENESS: Nanos = Nanos(200_000_000);
 
-/// A fault with its name in tables, and the conditions that a run with it needs.
+/// An injected fault with its name in tables, and the conditions that a run with it needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedFault {
     /// Name of the fault in the table: `kill`, `kill in a push`.
@@ -56,7 +56,7 @@ pub struct ContainCase {
 const JOURNALS: [Journaling; 3] = [Journaling::None, Journaling::Process, Journaling::Group];
 
 impl ContainCase {
-    /// Returns the name of this combination in the experiment's record.
+    /// Returns the name of this combination of fault, technique and level in a record.
     pub fn name(&self) -> String {
         let Self { technique, isolation, scenario: NamedFault { name, fault }, journal } = self;
         match fault.target {
@@ -66,8 +66,8 @@ impl ContainCase {
         }
     }
 
-    /// Returns the index of the strategy that has the fault; for a fault of another role the
-    /// standard one.
+    /// Returns the index of the strategy that has the injected fault; for a fault of another role
+    /// the standard one.
     pub const fn victim(&self) -> u16 {
         match self.scenario.fault.target {
             FaultTarget::Strategy(index) => index.0,
@@ -75,7 +75,7 @@ impl ContainCase {
         }
     }
 
-    /// Returns `true` if the fault is one of the engine, a gateway or an exchange.
+    /// Returns `true` if the case's fault is one of the engine, a gateway or an exchange.
     pub const fn is_of_role(&self) -> bool {
         matches!(
             self.scenario.fault.target,
@@ -85,8 +85,8 @@ impl ContainCase {
 }
 
 impl NamedFault {
-    /// Creates a named fault from a user's or a standard fault; unset, the target is the victim and
-    /// the time is the standard one.
+    /// Creates a named fault from a user's or a standard fault; unset, the target is the standard
+    /// strategy and the time is the standard one.
     pub fn new(fault: FaultSpec) -> Self {
         let is_of_venue = fault.kind.is_of_venue();
         let victim = if is_of_venue {
@@ -104,7 +104,7 @@ impl NamedFault {
         Self { name, fault: FaultSpec { target, when: Some(when), lasts, ..fault } }
     }
 
-    /// Returns `true` if the technique has the step of a push in which the fault is due.
+    /// Returns `true` if the technique has the step of a push in which this fault is due.
     pub fn applies_to(&self, technique: Technique) -> bool {
         // A claimed slot of a private ring blocks no other producer.
         let is_shared = technique.steps().contains(&Step::Claimed);
@@ -146,7 +146,7 @@ pub fn standard_faults() -> Vec<NamedFault> {
     kinds.chain(pushes).chain(of_gateway).map(NamedFault::new).collect()
 }
 
-/// Returns all combinations to try, by isolation level, technique and fault.
+/// Returns all combinations to try, sorted by isolation level, technique and fault.
 pub fn contain_cases(
     techniques: &[Technique],
     isolations: &[IsolationLevels],
@@ -198,7 +198,7 @@ pub fn has_program(asked: &Settings) -> bool {
     asked.strategy().0.iter().any(|kind| Trading::command_of(kind).is_some())
 }
 
-/// Returns `true` if strategies at a level may be programs of the user.
+/// Returns `true` if strategies at an isolation level may be programs of the user.
 pub const fn carries_programs(isolation: Isolation) -> bool {
     matches!(isolation, Isolation::Process | Isolation::Container)
 }
@@ -236,8 +236,8 @@ pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     })
 }
 
-/// Returns the user's settings, overridden by those of one case of the matrix. The load is small
-/// and lasts long enough for some time before the incident, and some after it.
+/// Returns the user's settings, overridden by those of one case of the containment matrix. The load
+/// is small and lasts long enough for some time before the incident, and some after it.
 pub fn settings(case: &ContainCase, asked: &Settings) -> Settings {
     let contains = !case.isolation.has_threads();
     let own = Settings {

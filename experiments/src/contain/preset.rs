@@ -14,10 +14,12 @@ use planner::config::{Common, Settings, UsageError};
 use planner::host::Machine;
 use protocol::plan::{FaultKind, Isolation, IsolationLevels, Technique};
 
-/// A function that selects the cases with these techniques at these isolation levels.
+/// A function that selects the cases of an experiment with faults, for these techniques and
+/// isolation levels.
 pub type SelectCases = fn(&[Technique], &[IsolationLevels], &Settings) -> Result<Vec<ContainCase>>;
 
-/// The defaults of an experiment with faults, and the figures that it reads from each run.
+/// The preset of an experiment with faults: its defaults, and the figures that it reads from each
+/// run.
 pub struct FaultPreset {
     pub kind: Kind,
     /// Default number of repeats of each case.
@@ -43,7 +45,8 @@ pub fn every_level() -> Vec<IsolationLevels> {
 }
 
 impl FaultPreset {
-    /// Returns the record of the requested experiment, with nothing measured and nothing saved.
+    /// Returns the record of the requested experiment with faults, with nothing measured and
+    /// nothing saved.
     pub fn plan(&self, swept: &SweptSettings, common: &Common, machine: Machine) -> Result<Experiment> {
         let asked = swept.request(None, common.config.as_ref())?;
         if asked.preset.is_some() {

@@ -47,8 +47,8 @@ const fn confidential(end: VictimEnd) -> Option<Confidential> {
     }
 }
 
-/// Returns the table row of a case: whether its run contained the fault, according to the run's
-/// summary.
+/// Returns the containment table's row of a case: whether its run contained the fault, according to
+/// the run's summary.
 pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     let containment = summary.containment.clone().unwrap_or_default();
     let victim = case.victim();
@@ -107,8 +107,8 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     }
 }
 
-/// Returns the table row of a run without a summary: its fault overwrote the log that `what` names,
-/// so the outcome of the orders is unknown.
+/// Returns the containment table's row of a run without a summary: its fault overwrote the log that
+/// `what` names, so the outcome of the orders is unknown.
 pub fn destroyed_row(case: &ContainCase, strategies: u16, what: &str, folder: &str) -> Containment {
     let victim = case.victim();
     Containment {

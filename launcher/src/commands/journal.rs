@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Runs `launcher journal`: checks, prints or cuts a journal.
+/// Runs `launcher journal`: checks, prints or cuts a run's journal (the write-ahead log of a role).
 pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
     let JournalFlags { action: act, path, from, format } = flags;
     if (from.is_some() || *format != RecordFormat::Text)

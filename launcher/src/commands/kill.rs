@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 impl KillTarget {
-    /// Returns the scope that the flags select in a run with this plan; `None` if no target is
-    /// given.
+    /// Returns the scope of orders (of a kill switch or limit) that the flags select in a run with
+    /// this plan; `None` if no target is given.
     pub fn scope(&self, plan: &Plan) -> Result<Option<Scope>, UsageError> {
         let trading = plan.trading();
         let within = |flag: &str, index: u16, many: usize| match usize::from(index) < many {

@@ -21,7 +21,7 @@ use verdict::html::{self, HTML_FILE};
 use verdict::report;
 use verdict::summary::Summary;
 
-/// Prints the report of a run.
+/// Prints the report of a run, in the given length.
 pub fn show(summary: &Summary, length: ReportLength) -> Result<()> {
     let mut out = screen::stdout();
     let text = match length {

@@ -20,7 +20,7 @@ use system::clock::Timebase;
 use verdict::merge::MergedRun;
 use verdict::summary::to_ns;
 
-/// Generates the schedule of a saved run again, from the run's record.
+/// Generates the order schedule of a saved run again, from the run's record.
 pub fn schedule_of(folder: &Path, record: &RunRecord) -> Result<Schedule> {
     let trading = record.plan.trading();
     let decides = StrategyIndex::first(trading.strategies)

@@ -22,9 +22,10 @@ fn since_start(record: &RunRecord, ticks: u64) -> i64 {
     if ticks < start { -since } else { since }
 }
 
-/// Writes one row per order as CSV with a header row. Its id, due time and stamps in nanoseconds
-/// since the run's start (empty if missing), the reason's code if it was refused, whether it counts
-/// in the figures, and its venue (empty if no gateway's log has it).
+/// Writes a CSV file of a run's orders, one row per order, with a header row. Each row has the
+/// order's id, due time and stamps in nanoseconds since the run's start (empty if missing), the
+/// reason's code if it was refused, whether it counts in the figures, and its venue (empty if no
+/// gateway's log has it).
 pub fn write(record: &RunRecord, merged: &MergedRun, out: impl Write) -> Result<()> {
     let mut writer = csv::WriterBuilder::new().has_headers(false).from_writer(out);
     writer.write_record(COLUMNS)?;

@@ -19,47 +19,47 @@ use verdict::summary::to_ns;
 
 /// Field numbers of the messages, by Perfetto's own names.
 mod field {
-    /// `Trace.packet`.
+    /// Protocol-buffer field number of `Trace.packet`.
     pub const PACKET: u32 = 1;
-    /// `TracePacket.timestamp`.
+    /// Protocol-buffer field number of `TracePacket.timestamp`.
     pub const TIMESTAMP: u32 = 8;
-    /// `TracePacket.trusted_packet_sequence_id`.
+    /// Protocol-buffer field number of `TracePacket.trusted_packet_sequence_id`.
     pub const SEQUENCE: u32 = 10;
-    /// `TracePacket.track_event`.
+    /// Protocol-buffer field number of `TracePacket.track_event`.
     pub const EVENT: u32 = 11;
-    /// `TracePacket.sequence_flags`.
+    /// Protocol-buffer field number of `TracePacket.sequence_flags`.
     pub const FLAGS: u32 = 13;
-    /// `TracePacket.track_descriptor`.
+    /// Protocol-buffer field number of `TracePacket.track_descriptor`.
     pub const DESCRIPTOR: u32 = 60;
-    /// `TrackDescriptor.uuid`.
+    /// Protocol-buffer field number of `TrackDescriptor.uuid`.
     pub const UUID: u32 = 1;
-    /// `TrackDescriptor.name`.
+    /// Protocol-buffer field number of `TrackDescriptor.name`.
     pub const NAME: u32 = 2;
-    /// `TrackDescriptor.process`.
+    /// Protocol-buffer field number of `TrackDescriptor.process`.
     pub const PROCESS: u32 = 3;
-    /// `TrackDescriptor.thread`.
+    /// Protocol-buffer field number of `TrackDescriptor.thread`.
     pub const THREAD: u32 = 4;
-    /// `TrackDescriptor.parent_uuid`.
+    /// Protocol-buffer field number of `TrackDescriptor.parent_uuid`.
     pub const PARENT: u32 = 5;
-    /// `ProcessDescriptor.pid` and `ThreadDescriptor.pid`.
+    /// Protocol-buffer field number of `ProcessDescriptor.pid` and `ThreadDescriptor.pid`.
     pub const PID: u32 = 1;
-    /// `ProcessDescriptor.process_name`.
+    /// Protocol-buffer field number of `ProcessDescriptor.process_name`.
     pub const PROCESS_NAME: u32 = 6;
-    /// `ThreadDescriptor.tid`.
+    /// Protocol-buffer field number of `ThreadDescriptor.tid`.
     pub const TID: u32 = 2;
-    /// `ThreadDescriptor.thread_name`.
+    /// Protocol-buffer field number of `ThreadDescriptor.thread_name`.
     pub const THREAD_NAME: u32 = 5;
-    /// `TrackEvent.type`.
+    /// Protocol-buffer field number of `TrackEvent.type`.
     pub const TYPE: u32 = 9;
-    /// `TrackEvent.track_uuid`.
+    /// Protocol-buffer field number of `TrackEvent.track_uuid`.
     pub const TRACK: u32 = 11;
-    /// `TrackEvent.categories`.
+    /// Protocol-buffer field number of `TrackEvent.categories`.
     pub const CATEGORY: u32 = 22;
-    /// `TrackEvent.name`.
+    /// Protocol-buffer field number of `TrackEvent.name`.
     pub const EVENT_NAME: u32 = 23;
-    /// `TrackEvent.flow_ids`.
+    /// Protocol-buffer field number of `TrackEvent.flow_ids`.
     pub const FLOW: u32 = 47;
-    /// `TrackEvent.terminating_flow_ids`.
+    /// Protocol-buffer field number of `TrackEvent.terminating_flow_ids`.
     pub const LAST_OF_FLOW: u32 = 48;
 }
 

@@ -6,7 +6,7 @@
 pub struct ProtoMessage(Vec<u8>);
 
 impl ProtoMessage {
-    /// Returns the encoded bytes of the message.
+    /// Returns the encoded bytes of the protocol-buffer message.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -23,7 +23,7 @@ impl ProtoMessage {
         self.raw(u64::from(field) << 3 | wire);
     }
 
-    /// Appends an integer field to the message.
+    /// Appends an integer field with the number `field` to the message.
     #[must_use]
     pub fn number(mut self, field: u32, value: u64) -> Self {
         self.tag(field, 0);
@@ -31,7 +31,7 @@ impl ProtoMessage {
         self
     }
 
-    /// Appends a fixed 64-bit field to the message.
+    /// Appends a fixed 64-bit field with the number `field` to the message.
     #[must_use]
     pub fn fixed(mut self, field: u32, value: u64) -> Self {
         self.tag(field, 1);
@@ -39,13 +39,13 @@ impl ProtoMessage {
         self
     }
 
-    /// Appends a text field to the message.
+    /// Appends a text field with the number `field` to the message.
     #[must_use]
     pub fn text(self, field: u32, value: &str) -> Self {
         self.run(field, value.as_bytes())
     }
 
-    /// Appends a field with another message.
+    /// Appends a field with the number `field` that has another message as its value.
     #[must_use]
     pub fn message(self, field: u32, value: &ProtoMessage) -> Self {
         self.run(field, &value.0)

@@ -13,7 +13,7 @@ pub struct AffinityGuard {
 }
 
 impl AffinityGuard {
-    /// Moves the calling thread to cores that the plan does not use, if any are allowed.
+    /// Moves the calling thread to CPU cores that the plan does not use, if any are allowed.
     pub fn move_off(plan: &Plan) -> Self {
         let before = pin::allowed_cores();
         let taken: BTreeSet<u32> = plan.threads.iter().filter_map(|thread| thread.core).collect();
@@ -23,7 +23,7 @@ impl AffinityGuard {
         Self { before: if is_moved { before } else { Vec::new() } }
     }
 
-    /// Ends the guard without moving the thread back.
+    /// Ends the affinity guard without moving the thread back to its cores.
     pub fn keep(mut self) {
         self.before.clear();
     }

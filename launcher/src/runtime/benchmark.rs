@@ -31,7 +31,8 @@ const CALIBRATION: Duration = Duration::from_millis(50);
 /// How long the ends may take to get ready.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Fulfills the requests on stdin until its end, and replies on stdout.
+/// Serves a benchmark: makes the runs that are requested on stdin until its end, and replies on
+/// stdout.
 pub fn serve() -> Result<ExitCode> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;

@@ -101,7 +101,7 @@ impl MissCounters {
         }
     }
 
-    /// Marks the start of the run, from which misses count.
+    /// Marks the start of the run, from which cache misses count.
     pub fn begin(&mut self) {
         for of in &mut self.strategies {
             of.before = of.counters.each_mut().map(|counters| sum(counters));

@@ -25,7 +25,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// The files of dead runs that a cleaning removes.
+/// The scope of a cleaning: the files of dead runs that it removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanScope {
     /// All files but stamp logs that could not be saved: at every start of the launcher.
@@ -35,7 +35,7 @@ pub enum CleanScope {
     Nothing,
 }
 
-/// The files that a cleaning removed, kept, and could not remove.
+/// The result of a cleaning after dead runs: the files that it removed, kept, and could not remove.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     pub removed: Vec<String>,
@@ -50,7 +50,7 @@ pub struct Cleaned {
     pub failed: Vec<String>,
 }
 
-/// Removes segments and cgroups of runs whose launcher has ended.
+/// Removes shared-memory segments and cgroups of runs whose launcher has ended.
 pub fn clean(scope: CleanScope) -> std::io::Result<Cleaned> {
     let mut cleaned = Cleaned::default();
     let mut lives = HashMap::new();

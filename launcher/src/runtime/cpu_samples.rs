@@ -12,8 +12,8 @@ use system::process;
 /// Hundredths of a second, in which `/proc/stat` counts (`USER_HZ`).
 const HUNDREDTH: Duration = Duration::from_millis(10);
 
-/// Reads the counters of a thread, of its cgroup and of the machine; `None` if the process has no
-/// such thread or the kernel keeps no account.
+/// Reads the CPU-time counters of a thread, of its cgroup and of the machine; `None` if the process
+/// has no such thread or the kernel keeps no account.
 pub fn sample_of_thread(pid: u32, tid: u64) -> Option<CpuSample> {
     let root = host::root();
     let tid = process::host_thread_id(pid, tid)?;
@@ -25,7 +25,7 @@ pub fn sample_of_thread(pid: u32, tid: u64) -> Option<CpuSample> {
     Some(with_surroundings(sample, root, pid, cpu_in_stat(&stat), &text))
 }
 
-/// Reads the counters of a process's first thread.
+/// Reads the CPU-time counters of a process's first thread.
 pub fn sample_of_process(pid: u32) -> Option<CpuSample> {
     sample_of_thread(pid, pid.into())
 }

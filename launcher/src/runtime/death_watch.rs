@@ -156,7 +156,7 @@ impl DeathWatch {
         process.threads.iter().for_each(|thread| self.are_watched[*thread as usize] = false);
     }
 
-    /// Clears the notification that a lock word has changed.
+    /// Clears the notification that a thread's lock word has changed.
     pub fn clear(&mut self) {
         while self.socket.read(&mut [0; 64]).is_ok_and(|len| len > 0) {}
     }

@@ -50,7 +50,7 @@ impl RunFolder {
         Ok(Self { path: path.canonicalize()?, keep: false })
     }
 
-    /// Keeps the folder when this value is dropped.
+    /// Keeps the run's folder when this value is dropped.
     pub const fn keep(&mut self) {
         self.keep = true;
     }

@@ -35,7 +35,7 @@ use venue::OPENING_BOOK_OWNER;
 /// The tick is calibrated over at least this long before the run.
 const CALIBRATION: Duration = Duration::from_millis(100);
 
-/// The display and the limits of a run, in addition to its settings.
+/// The presentation of a run: its display and its limits, in addition to its settings.
 pub struct Presentation<'a> {
     pub quiet: bool,
     /// How much of the plan is shown before the run.
@@ -130,7 +130,7 @@ fn no_keys(why: &str) -> UsageError {
     ))
 }
 
-/// Prepares a run of a benchmark, whose plan has no identity yet. The clock was calibrated since
+/// Prepares a run of a benchmark, whose plan has no run id yet. The clock was calibrated since
 /// `first_pair`.
 pub fn prepare_benchmark(
     plan: Plan,

@@ -92,7 +92,7 @@ pub struct Process {
     met_limit: Option<Option<String>>,
 }
 
-/// The parameters with which a process that runs a role of the plan is started.
+/// The parameters with which a process that runs roles of the plan is started.
 pub struct RoleProcess<'a> {
     pub name: &'a str,
     /// Address of the run's control segment.
@@ -248,8 +248,8 @@ impl Process {
         }
     }
 
-    /// Kills the process unless it has exited; with a container, also everything inside. The signal
-    /// goes through the pidfd: it reaches this process or none.
+    /// Kills the process unless it has exited; with a container, also every process inside. The
+    /// signal goes through the pidfd: it reaches this process or none.
     pub fn kill(&self) {
         self.killed.set(self.killed.get().or_else(|| Some(Instant::now())));
         self.send(process::kill, self.container.as_ref().map(ContainerHandle::init));
@@ -308,12 +308,13 @@ impl Process {
         ProofOfDeath::confirm(self.pidfd.as_fd())
     }
 
-    /// Returns the id of the process, as seen outside of any container.
+    /// Returns the process id of the role's process, as seen outside of any container.
     pub fn pid(&self) -> u32 {
         self.container.as_ref().and_then(|inside| inside.pid).unwrap_or_else(|| self.child.id())
     }
 
-    /// Returns the process id of the started child, which may be the shim of a container.
+    /// Returns the process id of the launcher's started child, which may be the shim of a
+    /// container.
     pub fn child_pid(&self) -> u32 {
         self.child.id()
     }
@@ -414,7 +415,7 @@ impl Process {
         self.account.sample_mappings(pid)
     }
 
-    /// Adds the resource usage of the predecessor that this process replaces.
+    /// Adds to the process's resource usage that of the predecessor that it replaces.
     #[must_use]
     pub fn continuing(self, earlier: &Self) -> Self {
         let account = self.account.continuing(earlier.account);
@@ -468,7 +469,7 @@ impl Process {
         }
     }
 
-    /// Returns the text of how the process exited, with the limit that it met.
+    /// Returns the text of how the process exited, with the resource limit that it met.
     pub fn exit_text(&self) -> String {
         let limit = self.met_limit.iter().flatten().map(|limit| format!("; {limit}"));
         limit.fold(self.exit_status_text(), |text, limit| text + &limit)

@@ -20,7 +20,7 @@ impl Progress {
         Self { bar: ProgressBar::with_draw_target(None, target) }
     }
 
-    /// Begins a phase of `total` steps on the progress line; 0 if unknown.
+    /// Begins a phase of the run with `total` steps on the progress line; 0 if unknown.
     pub fn phase(&self, name: &'static str, total: u64) {
         let template = if total == 0 {
             "{spinner} {msg:<12} {elapsed}"
@@ -40,13 +40,13 @@ impl Progress {
         }
     }
 
-    /// Sets the number of completed steps and of all steps of the current phase.
+    /// Sets the numbers of completed steps and of all steps of the progress line's phase.
     pub fn set(&self, position: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(position);
     }
 
-    /// Sets the number of completed steps of the current phase.
+    /// Sets the number of completed steps of the progress line's phase.
     pub fn at(&self, position: u64) {
         self.bar.set_position(position);
     }

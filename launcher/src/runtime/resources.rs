@@ -22,8 +22,8 @@ use std::path::Path;
 use system::speculation;
 use system::start::StartConditions;
 
-/// Decides by which mechanism each limit of the plan is enforced on this machine, and looks up the
-/// users. `is_root`: this process may start others as another user.
+/// Decides by which mechanism each resource limit of the plan is enforced on this machine, and
+/// looks up the users. `is_root`: this process may start others as another user.
 ///
 /// # Errors
 /// A limit that nothing here can enforce, or a user that does not exist or may not be used.
@@ -105,8 +105,8 @@ fn find_user(name: &str, is_root: bool) -> Result<StrategyUser, UsageError> {
     Ok(StrategyUser { name: name.into(), user, group })
 }
 
-/// Returns the conditions under which a process of the plan is started: limits, user and
-/// speculation.
+/// Returns the conditions under which a process of the plan is started: resource limits, user and
+/// protection from speculative execution.
 pub fn start_conditions(plan: &Plan, process: &ProcessPlan, root: &Path) -> Result<StartConditions> {
     let resources = plan.resources_of(process);
     let groups = match plan.is_contained(process) || resources.needs_cgroup() {
@@ -134,7 +134,8 @@ pub fn start_conditions(plan: &Plan, process: &ProcessPlan, root: &Path) -> Resu
 /// What to do where speculation cannot be closed.
 const OPEN_SPECULATION: &str = "Leave --speculation closed and levels such as process:closed out, or start the kernel with spectre_v2_user=prctl";
 
-/// Checks that this kernel can close processes to speculation, if the plan requests that.
+/// Checks that this kernel can protect processes from speculative execution, if the plan requests
+/// that.
 ///
 /// # Errors
 /// It does not, with the reason.
@@ -145,8 +146,8 @@ pub fn check_speculation(plan: &Plan) -> Result<(), UsageError> {
     }
 }
 
-/// Checks that a started process is closed to speculation, if the plan requests that. A process
-/// that has ended cannot be checked.
+/// Checks that a started process is protected from speculative execution, if the plan requests
+/// that. A process that has ended cannot be checked.
 ///
 /// # Errors
 /// The kernel reports another state.
@@ -176,7 +177,7 @@ struct LimitCounts {
     throttled: u64,
 }
 
-/// Watches the limits of strategies in cgroups.
+/// A watch of the resource limits that cgroups enforce for strategies.
 pub struct LimitWatch<'a> {
     plan: &'a Plan,
     root: &'a Path,
@@ -185,7 +186,7 @@ pub struct LimitWatch<'a> {
 }
 
 impl<'a> LimitWatch<'a> {
-    /// Creates the watch of the limits that cgroups enforce in a plan.
+    /// Creates the watch of the resource limits that cgroups enforce in a plan.
     pub fn new(plan: &'a Plan, root: &'a Path) -> Self {
         Self { plan, root, killed: vec![0; plan.processes.len()] }
     }
@@ -201,9 +202,9 @@ impl<'a> LimitWatch<'a> {
         }
     }
 
-    /// Returns the limit that has killed the process with this index, which has just exited; `None`
-    /// if none has. `was_killed`: a signal ended it. Otherwise one of its children may have been
-    /// killed: that is reported for a limit that a user has set.
+    /// Returns the resource limit that has killed the process with this index in the plan, which
+    /// has just exited; `None` if none has. `was_killed`: a signal ended it. Otherwise one of its
+    /// children may have been killed: that is reported for a limit that a user has set.
     pub fn note_exit(&mut self, index: usize, was_killed: bool) -> Option<String> {
         let process = &self.plan.processes[index];
         if !self.is_watched(process) {
@@ -216,8 +217,8 @@ impl<'a> LimitWatch<'a> {
         is_met.then(|| format!("it met its limit: {}", self.described(process, "memory")))
     }
 
-    /// Returns a warning for each limit that slowed a process or refused a resource, without
-    /// killing.
+    /// Returns a warning for each resource limit that slowed a process or refused a resource,
+    /// without killing.
     pub fn warnings(&self) -> Vec<String> {
         let watched = self.plan.processes.iter().filter(|process| self.is_watched(process));
         let warning = |process: &ProcessPlan| {

@@ -2,7 +2,8 @@
 
 use record::run::OpenOrders;
 
-/// The number of open orders, weighted by the time for which it was unchanged.
+/// The samples of a run's number of open orders, weighted by the time in ticks for which it was
+/// unchanged.
 pub struct OpenOrderSamples {
     last_ticks: u64,
     last_open: u64,
@@ -10,7 +11,7 @@ pub struct OpenOrderSamples {
 }
 
 impl OpenOrderSamples {
-    /// Starts sampling at `start` (ticks), without open orders.
+    /// Starts sampling the run's open orders at `start` (ticks), with none open.
     pub fn new(start: u64) -> Self {
         Self { last_ticks: start, last_open: 0, taken: OpenOrders::default() }
     }
@@ -26,7 +27,8 @@ impl OpenOrderSamples {
         (self.last_ticks, self.last_open) = (now, open);
     }
 
-    /// Returns the sums over all samples, from which the mean number of open orders is computed.
+    /// Returns the sums over all samples, from which the run's mean number of open orders is
+    /// computed.
     pub fn totals(&self) -> OpenOrders {
         self.taken
     }

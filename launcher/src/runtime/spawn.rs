@@ -327,17 +327,18 @@ impl Processes {
         self.all[process].iter().for_each(Process::kill);
     }
 
-    /// Treats a process as exited, after its threads were all found exiting.
+    /// Treats a process (index in the plan) as exited, after its threads were all found exiting.
     pub fn conclude_exit(&mut self, process: usize) {
         self.all[process].iter_mut().for_each(Process::conclude_exit);
     }
 
-    /// Stops a process of the plan, by index, if it was started.
+    /// Stops a process of the plan by SIGSTOP, by index, if it was started.
     pub fn stop(&self, process: usize) {
         self.all[process].iter().for_each(Process::stop);
     }
 
-    /// Returns the proof that a process is gone, or was never started; `None` if it may run.
+    /// Returns the proof that a process (index in the plan) is gone, or was never started; `None`
+    /// if it may run.
     pub fn proof_of_death(&self, segments: &Segments, process: usize) -> Result<Option<ProofOfDeath>> {
         match &self.all[process] {
             Some(started) => started.proof_of_death().context("cannot watch a process"),
@@ -416,12 +417,12 @@ impl Processes {
         self.kinds.insert(process, kind);
     }
 
-    /// Keeps a hot standby ready for a process.
+    /// Keeps a hot standby ready for a process (index in the plan).
     pub fn keep_standby(&mut self, segments: &Segments, process: usize) {
         self.standbys.ensure(segments, process);
     }
 
-    /// Ends the reaper process.
+    /// Ends the reaper, the process that cleans up after a killed launcher.
     pub fn end_reaper(&mut self) {
         self.reaper.end();
     }

@@ -119,7 +119,7 @@ impl Standbys {
         silent
     }
 
-    /// Reaps the standbys that have exited.
+    /// Reaps the hot standbys that have exited.
     pub fn poll(&mut self) {
         for spare in &mut self.all {
             // An error shows when the standby is needed.
@@ -127,12 +127,12 @@ impl Standbys {
         }
     }
 
-    /// Returns the process ids of the standbys.
+    /// Returns the process ids of the run's hot standbys.
     pub fn pids(&self) -> impl Iterator<Item = u32> + '_ {
         self.all.iter().map(|spare| spare.process.child_pid())
     }
 
-    /// Kills and reaps all standbys.
+    /// Kills and reaps all hot standbys of the run.
     pub fn end(&mut self) {
         self.all.drain(..).for_each(|mut spare| spare.process.end());
     }

@@ -20,8 +20,8 @@ impl ProcessAccount {
         Self { spawned: Instant::now(), usage: ProcessUsage::default(), before_ns: 0 }
     }
 
-    /// Adds the usage of the predecessor that this process replaces. CPU times add up, the larger
-    /// memory counts, and the start-up is the first one's.
+    /// Adds to the account the usage of the predecessor that this process replaces. CPU times add
+    /// up, the larger memory counts, and the start-up is the first one's.
     #[must_use]
     pub fn continuing(self, earlier: Self) -> Self {
         let usage = ProcessUsage { cpu_ns: None, ..earlier.usage };
@@ -88,7 +88,7 @@ impl ProcessAccount {
         self.usage.cpu_ns = used.or(self.usage.cpu_ns);
     }
 
-    /// Returns the recorded start-up time, CPU time and memory.
+    /// Returns the account's start-up time, CPU time and memory of the process.
     pub const fn usage(&self) -> ProcessUsage {
         self.usage
     }

@@ -23,7 +23,7 @@ use verdict::summary::Summary;
 /// The verdict of an experiment in the list.
 const MANY_RUNS: &str = "many runs";
 
-/// A saved run or experiment, as a row of the list.
+/// A row of `launcher list`: a saved run or experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ResultEntry {
     pub folder: String,
@@ -173,7 +173,7 @@ fn read_document<D: Document>(folder: &Path) -> Option<Result<Option<D>, String>
     }
 }
 
-/// Checks that a folder may be deleted. Returns its kind.
+/// Checks that a folder of results may be deleted. Returns its kind.
 pub fn check_deletable(folder: &Path) -> Result<FolderKind, UsageError> {
     let name = folder.display();
     let refused = |why: &str| Err(UsageError(format!("{name} is not deleted: {why}")));

@@ -30,7 +30,7 @@ const TICK: Duration = Duration::from_millis(50);
 /// Names of counters that can fall: current values and peaks.
 const LEVELS: [&str; 4] = ["in-flight-peak", "waiting", "waiting-peak", "open-peak"];
 
-/// The destination to which metrics are published.
+/// The destination to which `launcher watch` publishes metrics.
 pub enum MetricsTarget {
     Stdout,
     /// A file that is replaced atomically at each poll.
@@ -57,7 +57,8 @@ impl MetricsTarget {
         Ok(Self::Listener(listener))
     }
 
-    /// Publishes the OpenMetrics text of a snapshot. A listener answers with it in [`Self::wait`].
+    /// Publishes the OpenMetrics text of a run's snapshot. A listener answers with it in
+    /// [`Self::wait`].
     pub fn publish(&self, text: &str) -> Result<()> {
         match self {
             Self::Stdout => {
@@ -168,7 +169,7 @@ fn role_counters(roles: &[RoleRow]) -> BTreeMap<(bool, &'static str), Vec<(Label
     families
 }
 
-/// Formats a snapshot as OpenMetrics text. Times are in seconds.
+/// Formats a snapshot of a run as OpenMetrics text. Times are in seconds.
 pub fn metrics_text(snapshot: &Snapshot) -> Result<String> {
     let Snapshot { roles, rings, strategies, errors, .. } = snapshot;
     let run = [("run".into(), single_line(&snapshot.run).into())];

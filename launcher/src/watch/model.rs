@@ -30,7 +30,7 @@ impl ObservedState {
     }
 }
 
-/// State and rates of a role of the watched run.
+/// A row of `launcher watch` with the state and the rates of a role of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RoleRow {
     /// Name of the role: `strategy-0`, `orchestrator`, `gateway-1`.
@@ -59,7 +59,7 @@ pub struct RoleRow {
     pub counters: BTreeMap<&'static str, u64>,
 }
 
-/// Fill of a ring of the watched run.
+/// A row of `launcher watch` with the fill of a ring of the run, in messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RingRow {
     /// Name of the ring's segment within the run.
@@ -69,7 +69,7 @@ pub struct RingRow {
     pub capacity: u64,
 }
 
-/// Orders, position and switches of a strategy of the watched run.
+/// A row of `launcher watch` with the orders, position and kill switches of a strategy of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StrategyRow {
     pub strategy: u16,
@@ -89,7 +89,7 @@ pub struct StrategyRow {
     pub killed: Vec<String>,
 }
 
-/// A nonzero error counter of a role of the watched run.
+/// A row of `launcher watch` with a nonzero error counter of a role of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ErrorRow {
     pub who: String,
@@ -126,6 +126,6 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Version of the snapshot's JSON format.
+    /// The version of the JSON format of `launcher watch`'s snapshots.
     pub const VERSION: u32 = 2;
 }

@@ -87,7 +87,7 @@ impl RunSegments {
     }
 }
 
-/// A reader of an active run, which takes snapshots of it.
+/// A sampler of an active run, which takes snapshots of the run for `launcher watch`.
 pub struct Sampler {
     run: ActiveRunView,
     /// Opened by the first poll after the setup.
@@ -113,7 +113,7 @@ impl Sampler {
         (ticks as f64 * self.plan().ns_per_tick) as u64
     }
 
-    /// Takes a snapshot of the run. After the end of the run the last figures stay.
+    /// Takes a snapshot of the active run. After the end of the run the last figures stay.
     pub fn poll(&mut self) -> Result<Snapshot> {
         let control = self.run.control()?;
         let state = match control.state() {

@@ -9,7 +9,8 @@ use std::io;
 
 const BATCH: usize = 4_096;
 
-/// The kill switches of a run that are on, and how far the engine's log was read.
+/// A tracker of the kill switches of a run that are on, and of the index in the engine's log up to
+/// which it was read.
 #[derive(Default)]
 pub struct KillSwitchTracker {
     /// Index of the next record to be read.

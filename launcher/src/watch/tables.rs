@@ -104,7 +104,7 @@ fn process_ids(snapshot: &Snapshot) -> Vec<String> {
     lines.into_iter().enumerate().map(indented).collect()
 }
 
-/// Formats a snapshot as a heading and tables: roles, strategies, errors and rings.
+/// Formats a snapshot of a run as a heading and tables: roles, strategies, errors and rings.
 pub fn tables(snapshot: &Snapshot) -> String {
     let Snapshot { run, state, isolation, technique, .. } = snapshot;
     let mut lines = vec![

@@ -70,7 +70,7 @@ impl From<&Arg> for ArgDefinition {
 }
 
 impl CommandDefinition {
-    /// Converts the definition to a clap command with these help texts and flags. Its texts live as
+    /// Converts the definition to a clap command with its help texts and flags. Its texts live as
     /// long as the program.
     pub fn into_command(self) -> Command {
         let command = Command::new(leak(self.name)).about(leak(self.about));

@@ -107,8 +107,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Prints the requested faults that never fired or were cut short. Returns the exit code that they
-/// cause: failure, unless they are `allowed`.
+/// Prints the requested faults of a run that never fired or were cut short. Returns the exit code
+/// that they cause: failure, unless they are `allowed`.
 pub fn report_unfired(unfired: &[String], allowed: bool) -> ExitCode {
     let [first, others @ ..] = unfired else { return ExitCode::SUCCESS };
     let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };
@@ -120,7 +120,7 @@ pub fn report_unfired(unfired: &[String], allowed: bool) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Returns the first exit code, or the second one if the first is success.
+/// Returns the worse of two exit codes: the first one, or the second one if the first is success.
 pub fn worse(first: ExitCode, second: ExitCode) -> ExitCode {
     if first == ExitCode::SUCCESS { second } else { first }
 }

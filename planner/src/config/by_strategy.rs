@@ -40,8 +40,8 @@ pub trait StrategySetting: Clone + Copy + Debug + PartialEq + Eq + Send + Sync +
 pub struct ByStrategy<S: StrategySetting>(pub Vec<(Option<StrategyIndex>, S::Value)>, PhantomData<S>);
 
 impl<S: StrategySetting> ByStrategy<S> {
-    /// Returns the value of a strategy: the last value that names the strategy, else the last one
-    /// for all strategies.
+    /// Returns the setting's value for a strategy: the last value that names the strategy, else the
+    /// last one for all strategies.
     pub fn value_of(&self, strategy: StrategyIndex) -> Option<&S::Value> {
         let last = |of: Option<StrategyIndex>| {
             self.0.iter().rfind(|(named, _)| *named == of).map(|(_, value)| value)
@@ -49,7 +49,7 @@ impl<S: StrategySetting> ByStrategy<S> {
         last(Some(strategy)).or_else(|| last(None))
     }
 
-    /// Returns the strategies that have a value of their own.
+    /// Returns the strategies that have a value of their own for this setting.
     pub fn named(&self) -> impl Iterator<Item = StrategyIndex> + '_ {
         self.0.iter().filter_map(|(strategy, _)| *strategy)
     }

@@ -10,7 +10,7 @@ use std::sync::{PoisonError, RwLock};
 use techniques::TechniqueDescription;
 use thiserror::Error;
 
-/// A kind of component that users can register: strategies or venues.
+/// A kind of component that users can register, strategy or venue, as a marker type.
 pub trait Component: Clone + Copy + core::fmt::Debug + Send + Sync + 'static {
     /// What such a component is called in messages.
     const WHAT: &'static str;
@@ -20,11 +20,11 @@ pub trait Component: Clone + Copy + core::fmt::Debug + Send + Sync + 'static {
     const PROGRAM: Option<&'static str>;
 }
 
-/// A marker type for lists of strategy kinds.
+/// A marker type for [`KindList`]s of strategy kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StrategyKind;
 
-/// A marker type for lists of venue kinds.
+/// A marker type for [`KindList`]s of venue kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueKind;
 
@@ -96,7 +96,7 @@ impl OwnComponents {
         }
     }
 
-    /// Returns `true` if no component is registered.
+    /// Returns `true` if no component of the program is registered.
     pub const fn is_empty(&self) -> bool {
         self.strategies.is_empty() && self.venues.is_empty() && self.techniques.is_empty()
     }
@@ -120,7 +120,7 @@ impl OwnComponents {
     }
 }
 
-/// Returns the properties of the venues of a kind, built in or registered.
+/// Returns the properties of the venues of the kind with this name, built in or registered.
 pub fn venue_info(kind: &str) -> VenueInfo {
     if kind == Trading::BOOK {
         return <SessionVenue as Venue>::INFO;
@@ -154,7 +154,8 @@ fn read<P: Component>(text: &str) -> Result<String, String> {
 pub struct KindList<P>(pub Vec<String>, PhantomData<P>);
 
 impl<P: Component> KindList<P> {
-    /// Creates a list from the names of kinds, at least one, without checking them.
+    /// Creates a list of strategy or venue kinds from their names, at least one, without checking
+    /// them.
     pub const fn new(names: Vec<String>) -> Self {
         Self(names, PhantomData)
     }

@@ -68,7 +68,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Writes the settings that have a value into the config file of a run's folder.
+    /// Writes those settings that have a value into the config file of a run's folder.
     pub fn save(&self, folder: &Path) -> Result<(), SaveError> {
         write_atomically(&folder.join(CONFIG_FILE), self.to_yaml().as_bytes())
     }

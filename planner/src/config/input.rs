@@ -22,7 +22,7 @@ impl UserFile {
         Ok(Self(OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path)?))
     }
 
-    /// Reads a complete file as text, up to a maximum size.
+    /// Reads a complete file that a user named as text, up to `max_bytes` bytes.
     pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
         let mut text = String::new();
         // Bounded, whatever the file is: /dev/zero has no end.

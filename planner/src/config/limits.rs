@@ -20,8 +20,8 @@ use record::units::{Count, Nanos, clip};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits(pub Vec<LimitSetting>);
 
-/// Parses the scope of a risk limit: `all`, `strategy-0`, `credential-1`, `venue-2`,
-/// `instrument-3`.
+/// Parses the scope of a risk limit (whose orders it limits): `all`, `strategy-0`, `credential-1`,
+/// `venue-2`, `instrument-3`.
 pub fn scope_of(text: &str) -> Result<Scope, String> {
     let wrong = || {
         format!(
@@ -102,7 +102,7 @@ pub fn limit_text(LimitSetting { scope, control, value }: &LimitSetting) -> Stri
 }
 
 impl Limits {
-    /// Splits the text of a list of limits into the texts of single limits.
+    /// Splits the text of a list of risk limits into the texts of single limits.
     pub fn items(text: &str) -> impl Iterator<Item = &str> {
         text.split([';', ',']).map(str::trim).filter(|limit| !limit.is_empty())
     }

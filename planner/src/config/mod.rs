@@ -67,7 +67,7 @@ impl Settings {
         Setting::find(key).map(|setting| (setting.set)(self, text))
     }
 
-    /// Removes the value of the setting with the name `key`, so that a default applies.
+    /// Removes the value of the setting with the name `key`, so that its default applies.
     pub fn clear(&mut self, key: &str) {
         Setting::find(key).into_iter().for_each(|setting| (setting.clear)(self));
     }
@@ -102,12 +102,13 @@ impl Settings {
         self
     }
 
-    /// Sets the settings without a value to their defaults (`=` in the table of settings).
+    /// Sets those of a run's settings that have no value to their defaults (`=` in the table of
+    /// settings).
     pub fn fill(&mut self) {
         Self::TABLE.iter().for_each(|setting| (setting.fill)(self));
     }
 
-    /// Checks the value of each setting by itself.
+    /// Checks the value of each of a run's settings by itself.
     pub fn check(&self) -> Result<(), UsageError> {
         Self::TABLE.iter().try_for_each(|setting| {
             let text = || (setting.text)(self).unwrap_or_default();
@@ -129,7 +130,8 @@ impl Settings {
         self.or(&below)
     }
 
-    /// Applies the preset that is set to the settings that have no value.
+    /// Applies the preset (a named group of settings) that is set to the settings that have no
+    /// value.
     pub fn with_preset(self) -> Settings {
         match self.preset {
             Some(preset) => Settings { preset: None, ..self.over(preset.settings()) },

@@ -19,7 +19,7 @@ macro_rules! settings {
             /// Names of all settings, as keys of the config file. Flags have `-` for `_`.
             pub const KEYS: &'static [&'static str] = &[$($(stringify!($key)),+),+];
 
-            /// The definitions of all settings, in the order of the help.
+            /// The definitions of all settings of a run, in the order of the help.
             pub const TABLE: &'static [Setting] = &[$($( Setting {
                 key: stringify!($key),
                 heading: $heading,

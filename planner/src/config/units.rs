@@ -55,7 +55,7 @@ impl SettingValue for DelayRange {
     }
 }
 
-/// A list of CPU cores that users write as `0,2-5`. Ascending, without duplicates, never empty.
+/// A list of CPU cores, which users write as `0,2-5`. Ascending, without duplicates, never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreList(pub Vec<u32>);
 
@@ -75,7 +75,7 @@ impl fmt::Display for CoreList {
     }
 }
 
-/// A factor of the speed of a recorded schedule: above 1 it is played faster, below 1 slower.
+/// A factor of the speed at which a recorded schedule is played: above 1 faster, below 1 slower.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Factor(pub f64);
 
@@ -161,7 +161,7 @@ impl fmt::Display for Slower {
 }
 
 impl Slower {
-    /// Returns the allowed slowdown as a share: 0.05 is 5 %.
+    /// Returns the allowed slowdown of B compared with A as a share: 0.05 is 5 %.
     pub const fn share(self) -> f64 {
         self.0
     }

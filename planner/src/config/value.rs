@@ -70,7 +70,7 @@ pub fn named<T: Named>() -> impl TypedValueParser<Value = T> {
         .try_map(|name| T::by_name(&name).ok_or_else(|| format!("{name:?} is unknown")))
 }
 
-/// Returns a clap parser for one of these values by its name.
+/// Returns a clap parser for one of the values `all`, selected by its name.
 pub fn one_of<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
     name: fn(T) -> &'static str,

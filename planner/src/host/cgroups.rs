@@ -38,7 +38,8 @@ pub fn cpu_cgroup(root: &Path, pid: u32) -> Option<PathBuf> {
     v1.or_else(v2).filter(|group| group.is_dir())
 }
 
-/// Returns the mount points of a file-system type below a root, each with its mount options.
+/// Returns the mount points of a file-system type below a root directory, each with its mount
+/// options.
 pub fn mounts(root: &Path, kind: &str) -> Vec<(PathBuf, String)> {
     let mounts = text(root, "proc/self/mounts");
     let of_kind = |line: &str| {
@@ -49,7 +50,7 @@ pub fn mounts(root: &Path, kind: &str) -> Vec<(PathBuf, String)> {
     mounts.lines().filter_map(of_kind).collect()
 }
 
-/// Returns the cgroup v2 mount below which a group can have exclusive cores.
+/// Returns the cgroup v2 mount below which a group can have exclusive CPU cores.
 pub fn partitions(root: &Path) -> Option<PathBuf> {
     let has_cpuset =
         |mount: &PathBuf| text(mount, "cgroup.controllers").split_whitespace().any(|name| name == "cpuset");
@@ -68,8 +69,8 @@ pub struct CgroupHierarchy {
     pub controllers: Vec<String>,
 }
 
-/// Returns all cgroup hierarchies in which groups can be created, v2 first. A v2 group with
-/// processes in it delegates no controllers, so a new group is created next to that of this
+/// Returns all cgroup hierarchies of a machine in which groups can be created, v2 first. A v2 group
+/// with processes in it delegates no controllers, so a new group is created next to that of this
 /// process, if that has a parent.
 pub fn hierarchies(root: &Path) -> Vec<CgroupHierarchy> {
     let own = own_cgroups(root);

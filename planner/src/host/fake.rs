@@ -100,7 +100,8 @@ pub fn two_core_vm() -> FakeHost {
     tree
 }
 
-/// Imitates sixteen hardware threads of eight cores on two nodes; N and N + 8 are siblings.
+/// Creates an imitated server with sixteen hardware threads of eight cores on two nodes; N and N +
+/// 8 are siblings.
 pub fn server() -> FakeHost {
     let tree = FakeHost::new(32_000, 32_000);
     tree.common(16, "0-15", "constant_tsc nonstop_tsc", "tsc");
@@ -127,7 +128,8 @@ pub fn container() -> FakeHost {
     tree
 }
 
-/// Imitates physical cores and one cache: a machine on which `doctor` finds nothing bad.
+/// Creates an imitated machine of physical cores with one cache, on which `doctor` finds nothing
+/// bad.
 pub fn plain(cores: u32) -> FakeHost {
     let tree = FakeHost::new(64_000, 64_000);
     let all = format!("0-{}", cores - 1);

@@ -28,7 +28,7 @@ pub struct KernelCounts {
 }
 
 impl KernelCounts {
-    /// Reads the current counters of this machine's cores.
+    /// Reads the kernel's current counters of this machine's cores.
     pub fn now() -> Self {
         Self::at(Path::new("/"))
     }

@@ -19,7 +19,7 @@ pub struct MemoryFacts {
 }
 
 impl MemoryFacts {
-    /// Reads the facts of this machine and process.
+    /// Reads the huge-page settings of this machine and the memory-locking right of this process.
     pub fn read() -> Self {
         Self::read_at(Path::new("/"))
     }
@@ -43,7 +43,8 @@ impl MemoryFacts {
         }
     }
 
-    /// Returns `true` if segments with names (files in `/dev/shm`) can have huge pages.
+    /// Returns `true` if shared-memory segments with names (files in `/dev/shm`) can have huge
+    /// pages.
     pub fn has_named_huge_pages(&self) -> bool {
         match self.shmem_enabled.as_deref() {
             None | Some("deny") => false,
@@ -52,7 +53,7 @@ impl MemoryFacts {
         }
     }
 
-    /// Returns `true` if segments without names (memfd) can have huge pages.
+    /// Returns `true` if shared-memory segments without names (memfd) can have huge pages.
     pub fn has_nameless_huge_pages(&self) -> bool {
         self.shmem_enabled.as_ref().is_some_and(|mode| mode != "never" && mode != "deny")
     }

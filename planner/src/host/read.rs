@@ -20,7 +20,8 @@ pub struct FsSpace {
 }
 
 impl FsSpace {
-    /// Reads the space of the file system at `path`; zeros if it cannot be read.
+    /// Reads size and free space, in bytes, of the file system at `path`; zeros if they cannot be
+    /// read.
     pub fn at(path: &Path) -> FsSpace {
         nix::sys::statvfs::statvfs(path).map_or(FsSpace::default(), |space| {
             // The field's types differ between platforms.
@@ -31,7 +32,8 @@ impl FsSpace {
     }
 }
 
-/// Reads the facts of this machine; the variable `BULKHEAD_HOST` overrides its host name.
+/// Reads the facts of this machine (CPUs, caches, memory); the variable `BULKHEAD_HOST` overrides
+/// its host name.
 pub fn machine() -> Machine {
     let root = Path::new("/");
     let mut machine = machine_at(root, FsSpace::at(&root.join("dev/shm")));

@@ -14,8 +14,8 @@ type SignalFlag = std::sync::atomic::AtomicUsize;
 /// The last termination signal; 0 if none. Signals are per process, so there is one.
 static REQUESTED: LazyLock<Arc<SignalFlag>> = LazyLock::new(Arc::default);
 
-/// Returns the exit code of a command that a signal interrupted: 128 plus the signal, SIGINT if
-/// unknown.
+/// Returns the exit code of a command that a termination signal interrupted: 128 plus the signal,
+/// SIGINT if unknown.
 pub fn exit_code() -> ExitCode {
     // Relaxed: the byte in the stream, which announces it, is ordered by the kernel.
     let signal = match REQUESTED.load(Ordering::Relaxed) {
@@ -38,7 +38,8 @@ pub fn is_end_requested() -> bool {
 pub struct Interrupted;
 
 impl Interrupted {
-    /// Returns an error if a termination signal has arrived, so that no further work begins.
+    /// Returns an [`Interrupted`] error if a termination signal has arrived, so that no further
+    /// work begins.
     pub fn check() -> Result<(), Self> {
         if is_end_requested() { Err(Self) } else { Ok(()) }
     }

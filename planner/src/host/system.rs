@@ -45,7 +45,7 @@ pub struct Limits {
     pub locked_bytes: Option<u64>,
 }
 
-/// A mounted file system.
+/// A mounted file system, such as that of `/dev/shm`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     /// Type of the file system, for example `tmpfs`.
@@ -55,12 +55,12 @@ pub struct Mount {
 }
 
 impl System {
-    /// Reads the settings of this machine and process.
+    /// Reads the settings of this machine and process that affect latency.
     pub fn read() -> System {
         System::read_at(Path::new("/"))
     }
 
-    /// Reads the settings of a machine with its `proc` and `sys` below `root`.
+    /// Reads the settings that affect latency of a machine with its `proc` and `sys` below `root`.
     pub fn read_at(root: &Path) -> System {
         let swaps = text(root, "proc/swaps");
         let kilobytes = |line: &str| line.split_whitespace().nth(2).and_then(|size| size.parse::<u64>().ok());

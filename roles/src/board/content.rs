@@ -3,7 +3,7 @@
 const WRITE: u64 = 0x9E37_79B9_7F4A_7C15;
 const PLACE: u64 = 0xD1B5_4A32_D192_ED03;
 
-/// Fills `value` with words that identify write `number`, counted over all cells.
+/// Fills a board's `value` with words that identify write `number`, counted over all cells.
 #[inline(always)]
 pub fn fill(value: &mut [u64], number: u64) {
     let mut word = number.wrapping_add(1).wrapping_mul(WRITE);
@@ -13,8 +13,8 @@ pub fn fill(value: &mut [u64], number: u64) {
     }
 }
 
-/// Returns `true` if every word of a value belongs to write `number`, so that the value is not
-/// torn.
+/// Returns `true` if every word of a board's value belongs to write `number`, so that the value is
+/// not torn.
 #[inline(always)]
 pub fn is_whole(value: &[u64], number: u64) -> bool {
     let mut word = number.wrapping_add(1).wrapping_mul(WRITE);
@@ -26,8 +26,8 @@ pub fn is_whole(value: &[u64], number: u64) -> bool {
     differs == 0
 }
 
-/// Returns the number of the write that gave a cell this version. Writes are counted over all cells
-/// and go to the cells in turn.
+/// Returns the number of the write that gave a board's cell this version. Writes are counted over
+/// all cells and go to the cells in turn.
 #[inline(always)]
 pub const fn number(version: u64, cell: usize, cells: usize) -> u64 {
     version.wrapping_sub(1).wrapping_mul(cells as u64).wrapping_add(cell as u64)

@@ -20,14 +20,15 @@ pub(super) struct TickWriter {
 }
 
 impl TickWriter {
-    /// Creates the writer of decision ticks; `None` for a board without decision ticks.
+    /// Creates the writer of a board's decision ticks (times at which readers decide); `None` for a
+    /// board without them.
     pub fn new(work: &BoardWork, time: Timebase) -> Option<Self> {
         let every_ticks = time.ticks(work.decide_every_ns?).max(1);
         Some(Self { cell: work.cells, every_ticks, next: time.start_ticks, value: vec![0; work.words] })
     }
 
-    /// Publishes a decision tick if one is due at the tick `now` of the clock. Called after a
-    /// write.
+    /// Publishes a decision tick on the board if one is due at the tick `now` of the clock. Called
+    /// after a write.
     pub fn publish_if_due(&mut self, board: &mut Writer, now: u64) {
         if now >= self.next {
             self.value[0] = board.version(DECIDED_CELL);
@@ -46,15 +47,15 @@ pub(super) struct TickReader<'a> {
 }
 
 impl<'a> TickReader<'a> {
-    /// Creates a reader of decision ticks, which stores its decisions in `results`; `None` for a
-    /// board without decision ticks.
+    /// Creates a reader of a board's decision ticks, which stores its decisions in `results`;
+    /// `None` for a board without them.
     pub fn new(work: &BoardWork, results: &'a AtomicWords) -> Option<Self> {
         work.decide_every_ns?;
         Some(Self { cell: work.cells, seen: 0, value: vec![0; work.words], results })
     }
 
-    /// Reads two values for a new decision tick: the newest value, and the version that the tick
-    /// names.
+    /// Reads two values from the board for a new decision tick: the newest value, and the version
+    /// that the tick names.
     pub fn decide(&mut self, clock: &impl Clock, board: &impl BoardRead) {
         if board.version(self.cell) == self.seen {
             return;

@@ -7,7 +7,7 @@ use shm::memory::AtomicWords;
 use std::array::from_fn;
 use system::clock::Timebase;
 
-/// A writer of the histograms of one end of the board benchmark, in shared memory.
+/// A writer of the latency histograms of one end of the board benchmark, in shared memory.
 pub struct BoardHistograms {
     whole: [SharedHistogram; BOARD_HISTOGRAMS],
     slices: [Vec<SharedHistogram>; BOARD_SLICED],
@@ -16,8 +16,8 @@ pub struct BoardHistograms {
 }
 
 impl BoardHistograms {
-    /// Opens the histograms in the results of a role. A successor adds to existing counts. The
-    /// parts of the time begin at the start and end with the duration.
+    /// Opens the latency histograms in the results of a board's writer or reader. A successor adds
+    /// to existing counts. The parts of the time begin at the start and end with the duration.
     pub fn new(results: &AtomicWords, time: Timebase, duration_ns: u64) -> Self {
         let histogram = |offset, resolution: Resolution| {
             SharedHistogram::new(results.slice(offset, resolution.words()), resolution)
@@ -34,14 +34,14 @@ impl BoardHistograms {
         }
     }
 
-    /// Adds a duration in ticks to the histogram of its measure.
+    /// Adds a duration in ticks to the histogram of its measured duration.
     #[inline(always)]
     pub fn measure(&self, measure: BoardMeasure, ticks: u64) {
         self.whole[measure as usize].add(ticks);
     }
 
-    /// Adds a duration in ticks to the histogram of its measure, and to that of the part of the run
-    /// in which it began. The last part includes what began later.
+    /// Adds a duration in ticks to the histogram of its measure, and to that of the part of the
+    /// board's run in which it began. The last part includes what began later.
     #[inline(always)]
     pub fn measure_at(&self, measure: BoardMeasure, began: u64, ticks: u64) {
         self.measure(measure, ticks);

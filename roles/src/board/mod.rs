@@ -91,8 +91,9 @@ impl BoardAgent<'_> {
         Some(self.time.at(due.load(index, Ordering::Relaxed)))
     }
 
-    /// Runs the writer's loop: writes each value when it is due, or back to back, to the cells in
-    /// turn. A successor resumes after the last complete write; the writes due since are late.
+    /// Runs the loop of the board's writer: writes each value when it is due, or back to back, to
+    /// the cells in turn. A successor resumes after the last complete write; the writes due since
+    /// are late.
     pub fn write(&self, clock: &impl Clock, board: &mut board::Writer) {
         let BoardWork { cells, words, waiting, duration_ns, .. } = *self.work;
         let mut value = vec![0; words];
@@ -130,8 +131,8 @@ impl BoardAgent<'_> {
         }
     }
 
-    /// Runs the reader's loop: polls all cells and reads newer versions, until the run is stopped
-    /// after the writer's end and its last values are read.
+    /// Runs the loop of a board's reader: polls all cells and reads newer versions, until the run
+    /// is stopped after the writer's end and its last values are read.
     pub fn read(&self, clock: &impl Clock, board: &impl BoardRead) {
         let mut value = vec![0; self.work.words];
         let mut versions = vec![0; self.work.cells];

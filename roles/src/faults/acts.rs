@@ -130,13 +130,14 @@ impl FaultContext {
         }
     }
 
-    /// Leaks the memory that is due at the tick `now`, if the injected fault is a leak.
+    /// Leaks the strategy's memory that is due at the tick `now`, if the injected fault is a leak.
     pub fn leak(&mut self, now: u64, time: &Timebase) {
         let blocks = self.leak.as_mut().map_or(0, |leak| leak.grow(now, time));
         (0..blocks).for_each(|_| std::mem::forget(std::hint::black_box(vec![1u8; LEAK])));
     }
 
-    /// Fills more of the heap, if the injected fault is a core dump. Aborts once it is full.
+    /// Fills more of the strategy's heap, if the injected fault is a core dump. Aborts once it is
+    /// full.
     pub fn fill_heap(&mut self) {
         if let Some(dump) = &mut self.core_dump
             && dump.fill()
@@ -145,8 +146,8 @@ impl FaultContext {
         }
     }
 
-    /// Takes another part of a shared resource, if the injected fault exhausts one. Exits once it
-    /// has all or is refused.
+    /// Takes another part of a shared resource, such as disk space, if the injected fault exhausts
+    /// one. Exits once it has all or is refused.
     pub fn take_resources(&mut self) {
         if let Some(has_all) = self.taking.as_mut().and_then(ResourceGrab::step) {
             fault::exit(if has_all { FaultKind::EXIT_GOT } else { FaultKind::EXIT_REFUSED })
@@ -247,7 +248,7 @@ fn hang() -> ! {
     }
 }
 
-/// Overwrites the headers of all regions that the faulty process can write.
+/// Overwrites the headers of all shared-memory regions that the faulty process can write.
 pub fn forge_headers(writable: &[AtomicWords]) {
     for word in writable.iter().flat_map(|words| &words[..HEADER_WORDS]) {
         word.store(u64::MAX, Ordering::Relaxed);
@@ -301,8 +302,8 @@ fn scribble(context: &FaultContext) -> ! {
     }
 }
 
-/// Overwrites a word of writable memory with a dangerous or random value. Cursors, sequences and
-/// lengths are sensitive to it.
+/// Overwrites one word of writable shared memory with a dangerous or random value. Cursors,
+/// sequences and lengths are sensitive to it.
 pub fn scribble_once(writable: &[AtomicWords], draws: &mut Draws) {
     let Some(words) = writable.get(draws.below(writable.len() as u64) as usize) else { return };
     let len = words.len() as u64;

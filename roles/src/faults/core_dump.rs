@@ -30,7 +30,7 @@ impl CoreDump {
         Self { heap, size, folder: run_folder.join(CORES_FOLDER) }
     }
 
-    /// Fills another part of the heap. Returns `true` once it is full.
+    /// Fills another part of the heap that is to be dumped. Returns `true` once it is full.
     pub fn fill(&mut self) -> bool {
         let filled = self.size.min(self.heap.len() + STEP_BYTES);
         self.heap.resize(filled, 1);

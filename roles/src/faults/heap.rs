@@ -27,23 +27,23 @@ impl HeapBlock {
         *BLOCKS.get_or_create(attached, name, || Self(words().leak()))
     }
 
-    /// Returns the block that a thread of this process has registered under a name.
+    /// Returns the heap block that a thread of this process has registered under a name.
     pub fn find(attached: &Attached<'_>, name: &str) -> Option<Self> {
         BLOCKS.get(attached, name).map(|block| *block)
     }
 
-    /// Overwrites the block, as another strategy's fault.
+    /// Overwrites the heap block, as another strategy's fault.
     pub fn overwrite(self) {
         self.0.iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
     }
 
-    /// Reads the whole block, as another strategy's fault. Returns the XOR of its words, so that no
-    /// read is optimized away.
+    /// Reads the whole heap block, as another strategy's fault. Returns the XOR of its words, so
+    /// that no read is optimized away.
     pub fn read(self) -> u64 {
         self.0.iter().fold(0, |sum, word| sum ^ word.load(Ordering::Relaxed))
     }
 
-    /// Returns `true` if the block still has the content that its strategy has written.
+    /// Returns `true` if the heap block still has the content that its strategy has written.
     pub fn is_intact(self) -> bool {
         self.0.iter().all(|word| word.load(Ordering::Relaxed) == CONTENT)
     }

@@ -170,7 +170,7 @@ impl OwnFaults {
         })
     }
 
-    /// Wraps the technique's producer so that faults occur within its pushes.
+    /// Wraps the strategy's producer so that its faults occur within its pushes.
     pub fn producer(&self, producer: BoxedProducer, act: FaultAction) -> FaultyProducer {
         let context = FaultContext::new(self.strategy, self.is_thread, self.surroundings.clone())
             .as_engine_thread(self.is_engine_thread);
@@ -179,8 +179,8 @@ impl OwnFaults {
         FaultyProducer(Arc::new(Mutex::new(state)))
     }
 
-    /// Wraps the strategy's agent so that faults occur at their times. Its session has a clone of
-    /// `producer`.
+    /// Wraps the strategy's agent so that its faults occur at their times. Its session has a clone
+    /// of `producer`.
     pub fn agent<A>(self, agent: A, producer: FaultyProducer) -> FaultyAgent<A> {
         let storms = Storms::new(self.disturbances, self.surroundings);
         FaultyAgent { agent, producer, timed: self.timed, storms }
@@ -199,7 +199,7 @@ struct FaultyState {
     act: FaultAction,
 }
 
-/// A technique's producer whose pushes may be abandoned or hang at a step, as a fault requests.
+/// A strategy's producer whose pushes may be abandoned or hang at a step, as a fault requests.
 #[derive(Clone)]
 pub struct FaultyProducer(Arc<Mutex<FaultyState>>);
 

@@ -50,7 +50,7 @@ pub struct Surroundings {
     pub engine_core: Option<u32>,
 }
 
-/// A fault that takes all of a shared resource, in steps.
+/// A fault that takes all of a shared resource, such as processes, files or disk space, in steps.
 pub struct ResourceGrab {
     kind: FaultKind,
     surroundings: Surroundings,
@@ -62,18 +62,19 @@ pub struct ResourceGrab {
 }
 
 impl ResourceGrab {
-    /// Creates the resource fault of a kind, which has taken nothing yet.
+    /// Creates the resource fault of a kind, which has taken nothing yet, with the memory that it
+    /// may write.
     pub const fn new(kind: FaultKind, surroundings: Surroundings, memory: Vec<AtomicWords>) -> Self {
         Self { kind, surroundings, steps: 0, crowd: None, files: Vec::new(), memory, read_only: Vec::new() }
     }
 
-    /// Adds the shared memory that the strategy can only read.
+    /// Adds to the resource fault the shared memory that the strategy can only read.
     #[must_use]
     pub fn with_read_only(self, read_only: Vec<ReadOnlyWords>) -> Self {
         Self { read_only, ..self }
     }
 
-    /// Takes another part of the shared resource. Returns `Some(true)` once it has all,
+    /// Takes another part of the fault's shared resource. Returns `Some(true)` once it has all,
     /// `Some(false)` once it is refused.
     pub fn step(&mut self) -> Option<bool> {
         let (each, all) = match self.kind {

@@ -16,8 +16,9 @@ fn check_of(producer: u64, number: u64, stamp: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// Returns the words of an event and its checksum. They are producer, number, tick, checksum,
-/// filler, and the checksum again, so that a mixture of two events is found.
+/// Returns an event of the queue benchmark as the words of a message, and its checksum. They are
+/// producer, number, tick, checksum, filler, and the checksum again, so that a mixture of two
+/// events is found.
 #[inline(always)]
 pub fn event(producer: u64, number: u64, stamp: u64) -> (Message, u64) {
     let check = check_of(producer, number, stamp);
@@ -26,7 +27,8 @@ pub fn event(producer: u64, number: u64, stamp: u64) -> (Message, u64) {
     (message, check)
 }
 
-/// A check that a consumer takes each event once, whole and in its producer's order.
+/// A check of the queue benchmark that a consumer takes each event once, whole and in its
+/// producer's order.
 pub struct Ledger<'a> {
     results: &'a AtomicWords,
     /// Expected next number of each producer.
@@ -44,14 +46,14 @@ pub struct Ledger<'a> {
 }
 
 impl<'a> Ledger<'a> {
-    /// Creates the check of a consumer that must take `total` events.
+    /// Creates the check of a queue's consumer that must take `total` events.
     pub fn new(results: &'a AtomicWords, producers: u16, total: u64) -> Self {
         let (due, half) = (vec![0; producers.into()], total.div_ceil(2));
         Self { results, due, taken: 0, reached: 0, half, sum: 0, damaged: 0, disordered: 0, missing: 0 }
     }
 
-    /// Checks an event taken at the tick `now`; `from` is the producer that the queue reports.
-    /// Returns the number of events taken so far.
+    /// Checks an event that the consumer took at the tick `now`; `from` is the producer that the
+    /// queue reports. Returns the number of events taken so far.
     #[inline(always)]
     pub fn check_event(&mut self, from: Option<usize>, message: &Message, now: u64) -> u64 {
         let [producer, number, stamp, check, .., last] = *message;

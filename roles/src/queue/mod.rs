@@ -33,7 +33,7 @@ pub struct QueueEnd<'a> {
     pub events: u64,
 }
 
-/// Runs the producer's loop: pushes every event into every queue.
+/// Runs the loop of a queue benchmark's producer: pushes every event into every queue.
 pub fn produce<P: Producer>(mut queues: Vec<P>, mut end: QueueEnd<'_>) {
     let (mut sum, mut longest, mut pushed) = (0u64, 0, 0);
     'events: for number in 0..end.events {
@@ -74,9 +74,9 @@ pub fn produce<P: Producer>(mut queues: Vec<P>, mut end: QueueEnd<'_>) {
     }
 }
 
-/// Runs the consumer's loop: takes every event of a queue and checks it. The latencies go into
-/// `results`. A stopped run means that all producers have ended, so that the queue's rest is all
-/// that comes.
+/// Runs the loop of a queue benchmark's consumer: takes every event of a queue and checks it. The
+/// latencies go into `results`. A stopped run means that all producers have ended, so that the
+/// queue's rest is all that comes.
 pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>, results: &AtomicWords) {
     let mut ledger = Ledger::new(results, end.producers, end.events);
     let mut is_last_poll = false;
@@ -111,9 +111,10 @@ pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>, results: &Atomi
     end.counters.set(ConsumerCounter::Wakes, end.waiting.wakes);
 }
 
-/// A producer's loop with its attached queues, started by one dynamic call per thread.
+/// A queue producer's loop with its attached queues, started by one dynamic call per thread.
 pub type AttachedProducer = Box<dyn FnOnce(QueueEnd<'_>) + Send>;
-/// A consumer's loop with its attached queue, which receives the shared memory for its results.
+/// A queue consumer's loop with its attached queue, which receives the shared memory for its
+/// results.
 pub type AttachedConsumer = Box<dyn FnOnce(QueueEnd<'_>, &AtomicWords) + Send>;
 
 type AttachProducer =
@@ -121,7 +122,7 @@ type AttachProducer =
 type AttachConsumer =
     dyn Fn(&LinkSpec<'_>, &mut Attached<'_>) -> Result<AttachedConsumer, RegionError> + Send + Sync;
 
-/// The measured loops of producer and consumer, compiled for the ends of one technique.
+/// The queue benchmark's loops of producer and consumer, compiled for the ends of one technique.
 pub struct TechniqueLoops {
     /// Attaches a producer, by its index, to all queues.
     pub producer: Box<AttachProducer>,

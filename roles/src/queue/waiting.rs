@@ -43,7 +43,7 @@ impl WaitStrategy {
         Self { kind, polls: 0, wakes: 0 }
     }
 
-    /// Waits once: spins, yields, sleeps or parks.
+    /// Waits once at the queue's end: spins, yields, sleeps or parks.
     #[inline(never)]
     pub fn wait(&mut self) {
         self.polls += 1;
@@ -89,17 +89,17 @@ impl Pace {
         Self { cost, jitter, ns_per_tick, random: SplitMix64(seed) }
     }
 
-    /// Returns `true` if events cost time at this end of the queue.
+    /// Returns `true` if each event costs simulated time at this end of the queue.
     pub const fn is_slow(&self) -> bool {
         self.cost.is_some()
     }
 
-    /// Draws the random cost of one event, in nanoseconds.
+    /// Draws the simulated cost of one event, in nanoseconds, at random around `ns`.
     pub fn draw(&mut self, ns: u64) -> u64 {
         (ns as f64 * (1.0 + self.jitter * (2.0 * self.random.share() - 1.0))) as u64
     }
 
-    /// Spends the time that one event costs.
+    /// Spends the simulated time that one event costs at this end of the queue.
     pub fn work(&mut self, clock: ClockSource) {
         match self.cost {
             None => {}

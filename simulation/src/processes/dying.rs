@@ -63,8 +63,8 @@ impl SimulatedProcesses<'_> {
         true
     }
 
-    /// Returns the names of processes that have received a deadly signal which the launcher has not
-    /// observed yet.
+    /// Returns the names of simulated processes that have received a deadly signal which the
+    /// launcher has not observed yet.
     pub fn unseen_deaths(&self) -> Vec<String> {
         let is_unseen = |it: &&SimulatedProcess| it.dying.is_some() && it.exit.is_none() && !it.is_fenced;
         self.processes.iter().filter(is_unseen).map(|it| it.name.clone()).collect()
@@ -102,13 +102,13 @@ impl SimulatedProcesses<'_> {
         ExitingObservation { count: planned + 1, exiting: left + first }
     }
 
-    /// Kills a process on behalf of the launcher.
+    /// Kills a simulated process on behalf of the launcher.
     pub fn fence(&mut self, process: usize) {
         self.processes[process].is_fenced = true;
         self.kill(process);
     }
 
-    /// Treats a process as exited before it is dismantled.
+    /// Treats a simulated process as exited before the kernel has dismantled it.
     ///
     /// # Errors
     /// A thread of it may still run.

@@ -13,13 +13,14 @@ use system::clock::Clock as _;
 pub(super) const MAX_START_TURNS: u64 = 12;
 
 impl SimulatedProcesses<'_> {
-    /// Returns the tick of the next external kill or other external event.
+    /// Returns the tick of the simulated run's next external kill or other external event.
     pub fn next_kill(&self) -> u64 {
         let kill = self.bursts.first().map_or(u64::MAX, |(ns, _)| START_TICKS + ns);
         kill.min(self.next_event())
     }
 
-    /// Kills the processes whose external kills are due: at once, or within their next turns.
+    /// Kills the simulated processes whose external kills are due: at once, or within their next
+    /// duty cycles.
     pub fn kill_due(&mut self, now: u64) {
         while let Some(((ns, role), rest)) = self.bursts.split_first()
             && START_TICKS + ns <= now
@@ -29,7 +30,8 @@ impl SimulatedProcesses<'_> {
         }
     }
 
-    /// Kills the running process of a role from outside the run: at once, or within its next turns.
+    /// Kills the simulated process of a role from outside the run: at once, or within its next duty
+    /// cycles.
     pub fn kill_role(&mut self, role: Role) {
         let plan = &self.scenario.plan;
         let (Some(process), Some(thread)) = (plan.process_of(role), plan.thread_of(role)) else { return };

@@ -56,7 +56,7 @@ impl SimulatedProcesses<'_> {
         at_ns.map_or(u64::MAX, |ns| START_TICKS + ns)
     }
 
-    /// Begins or ends the external event of the run if that is due at the tick `now`.
+    /// Begins or ends the external event of the simulated run if that is due at the tick `now`.
     pub fn play_event(&mut self, now: u64) {
         if self.next_event() <= now {
             match self.events.pending.take() {
@@ -115,12 +115,13 @@ impl SimulatedProcesses<'_> {
         }
     }
 
-    /// Returns `true` if a process has died of an access to lost memory.
+    /// Returns `true` if a simulated process has died of an access to lost memory.
     pub fn has_lost_memory(&self) -> bool {
         self.events.has_lost_memory
     }
 
-    /// Returns the standstill of a thread that has taken place, if any.
+    /// Returns the standstill (a time without duty cycles) of a simulated thread that has taken
+    /// place, if any.
     pub fn standstill(&self) -> Option<Standstill> {
         self.events.standstill
     }
@@ -191,7 +192,7 @@ impl SimulatedProcesses<'_> {
         }
     }
 
-    /// Returns the kernel's account of the CPU time of a thread.
+    /// Returns the simulated kernel's account of the CPU time of a thread at the tick `now`.
     pub fn cpu_of(&self, thread: usize, now: u64) -> CpuSample {
         let still = self.standstill_of(thread).or_else(|| self.starvation_before_turn(thread));
         let (is_runnable, is_in_kernel, state) = match still.map(|still| still.cause) {

@@ -28,8 +28,8 @@ impl SupervisedProcess {
 }
 
 impl Containment<'_> {
-    /// Returns how many orders a gateway without a successor had received when it died. Returns
-    /// `None` if the gateway runs or has a successor.
+    /// Returns the number of orders that a gateway without a successor had received when it died.
+    /// Returns `None` if the gateway runs or has a successor.
     pub fn orders_of_dead(&self, gateway: GatewayIndex) -> Option<u64> {
         use SupervisionStage::{Down, Paused, Starting};
         let case = self.processes.iter().find(|case| case.has_role(Role::Gateway(gateway)))?;

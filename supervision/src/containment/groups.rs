@@ -26,7 +26,7 @@ impl Containment<'_> {
         self.plan.group_of(strategy)
     }
 
-    /// Returns `true` if several strategies share a process.
+    /// Returns `true` if several strategies share a process (index in the plan).
     pub fn has_group(&self, process: usize) -> bool {
         self.processes.iter().any(|case| case.is_process(process) && !case.group.is_empty())
     }

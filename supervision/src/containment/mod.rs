@@ -95,10 +95,11 @@ impl<'a> Containment<'a> {
         }
     }
 
-    /// Creates a containment of the deaths that the plan allows. The barrier opens at
-    /// `start_ticks`, with every process running in epoch 0, except those of spare strategies. A
-    /// killed process that has not exited within `exit_limit` may still write its memory: that ends
-    /// the run. A strategy that an operator ends has `read_limit` to read its last reports.
+    /// Creates a containment of the deaths that the plan allows the run to survive. The barrier
+    /// opens at `start_ticks`, with every process running in epoch 0, except those of spare
+    /// strategies. A killed process that has not exited within `exit_limit` may still write its
+    /// memory: that ends the run. A strategy that an operator ends has `read_limit` to read its
+    /// last reports.
     pub fn new(plan: &'a Plan, start_ticks: u64, (exit_limit, read_limit): (Duration, Duration)) -> Self {
         let mut processes = Vec::new();
         let process_of = |role| plan.process_of(role).expect("a valid plan runs every role");
@@ -136,7 +137,7 @@ impl<'a> Containment<'a> {
         }
     }
 
-    /// Returns `true` if the run continues when this process crashes or hangs.
+    /// Returns `true` if the run continues when this process (index in the plan) crashes or hangs.
     pub fn supervises(&self, process: usize) -> bool {
         let is_handled =
             |case: &SupervisedProcess| !case.is_journaled() || case.stage != SupervisionStage::Down;
@@ -147,7 +148,8 @@ impl<'a> Containment<'a> {
         self.processes.iter().find(|case| case.is_thread && case.threads[0] == thread)
     }
 
-    /// Returns `true` if a thread runs a strategy that can die without its process.
+    /// Returns `true` if a thread (index in the plan) runs a strategy that can die without its
+    /// process.
     pub fn supervises_thread(&self, thread: usize) -> bool {
         self.case_of_thread(thread).is_some()
     }
@@ -164,8 +166,8 @@ impl<'a> Containment<'a> {
         self.case_of_thread(thread).is_some_and(|case| case.stage == SupervisionStage::Down)
     }
 
-    /// Returns `true` if some strategy is a thread that can die without its process, so that its
-    /// end does not wake the launcher.
+    /// Returns `true` if some strategy of the run is a thread that can die without its process, so
+    /// that its end does not wake the launcher.
     pub fn has_threads(&self) -> bool {
         self.processes.iter().any(|case| case.is_thread)
     }
@@ -226,8 +228,8 @@ impl<'a> Containment<'a> {
         self.processes.iter().any(is_so)
     }
 
-    /// Returns when the next process in a backoff pause is restarted, in nanoseconds since the
-    /// start; `None` if there is none, or it waits for the engine.
+    /// Returns the time at which the next process in a backoff pause is restarted, in nanoseconds
+    /// since the start; `None` if there is none, or it waits for the engine.
     pub fn next_restart_ns(&self) -> Option<u64> {
         if self.is_engine_recovering() {
             return None;
@@ -245,7 +247,7 @@ impl<'a> Containment<'a> {
         self.processes.iter().map(|case| case.policy.futile_pauses()).sum()
     }
 
-    /// Returns the tick at which the handling of a death last advanced; 0 for never.
+    /// Returns the tick of the clock at which the handling of a death last advanced; 0 for never.
     pub const fn last_step(&self) -> u64 {
         self.last_step
     }
@@ -266,13 +268,13 @@ impl<'a> Containment<'a> {
         self.processes.iter().any(is_so)
     }
 
-    /// Returns the reason why the run cannot continue; `None` if it can.
+    /// Returns the reason why the run cannot continue after a death; `None` if it can.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    /// Advances the handling of every death as far as possible now. Operators can end and add
-    /// strategies only while the run `is_trading`.
+    /// Advances the handling of every strategy's and role's death as far as possible now. Operators
+    /// can end and add strategies only while the run `is_trading`.
     pub fn step(
         &mut self,
         observed: &Observations,
@@ -486,7 +488,7 @@ impl<'a> Containment<'a> {
         &self.incidents
     }
 
-    /// Returns the incidents, restarts, outages and additions of the run.
+    /// Converts the containment to the run's incidents, role restarts, outages and additions.
     pub fn into_lists(self) -> (Vec<Incident>, Vec<RoleRestart>, Vec<Outage>, Vec<Addition>) {
         (self.incidents, self.restarts, self.outages, self.additions)
     }

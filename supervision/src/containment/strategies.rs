@@ -53,13 +53,14 @@ impl Containment<'_> {
         })
     }
 
-    /// Returns `true` if a strategy has no death that is still being handled.
+    /// Returns `true` if no death of this strategy is still being handled.
     pub fn is_running(&self, strategy: StrategyIndex) -> bool {
         self.strategy(strategy).is_none_or(|case| case.stage == SupervisionStage::Running)
     }
 
-    /// Returns `true` if a strategy has not reported done, or its death is not repaired. A thread
-    /// that dies alone is done once it is gone: the process could not end with it.
+    /// Returns `true` if the run must wait for a strategy: it has not reported done, or its death
+    /// is not repaired. A thread that dies alone is done once it is gone: the process could not end
+    /// with it.
     pub fn awaits(&self, strategy: StrategyIndex, observed: &Observations) -> bool {
         let case = self.strategy(strategy);
         let is_alone = case.is_some_and(|case| case.is_thread);
@@ -99,8 +100,8 @@ impl Containment<'_> {
         Some((Role::Strategy(index), format!("strategy {index} was quarantined: {why}")))
     }
 
-    /// Returns the number of orders that all incarnations have sent, and the number of open orders
-    /// of the running ones.
+    /// Returns the number of orders that all incarnations of strategies have sent, and the number
+    /// of open orders of the running ones.
     pub fn sent_and_open(&self, observed: &Observations) -> (u64, u64) {
         let (mut sent, mut open) = (self.past_orders.0, 0);
         for strategy in StrategyIndex::first(self.plan.trading().strategies) {

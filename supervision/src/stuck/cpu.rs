@@ -4,7 +4,8 @@
 use record::cpu_shortage::CpuShortage;
 use std::time::Duration;
 
-/// CPU time and state of a thread, or of all threads of a process, according to the kernel.
+/// CPU time and scheduling state of a thread, or of all threads of a process, according to the
+/// kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuAccount {
     /// Whether the thread runs or waits for a core, and neither sleeps nor is stopped.
@@ -67,8 +68,8 @@ impl From<CpuAccount> for CpuSample {
 }
 
 impl CpuSample {
-    /// Returns the CPU shortage since an earlier sample of the thread: the growth of each counter;
-    /// `None` if no time has passed.
+    /// Returns the thread's shortage of CPU time since an earlier sample: the growth of each
+    /// counter; `None` if no time has passed.
     pub fn shortage_since(&self, first: &Self) -> Option<CpuShortage> {
         let ns = |time: Duration| time.as_nanos() as u64;
         let since = |now: Option<Duration>, then: Option<Duration>| {

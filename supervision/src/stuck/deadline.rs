@@ -8,9 +8,9 @@ const DEFAULT_STRETCH: u64 = 6;
 /// Minimum gap that counts as a pause of the machine, in nanoseconds, however short a limit is.
 const MIN_ASLEEP_NS: u64 = 1_000_000_000;
 
-/// A wait with a time limit, which is extended while the awaited thread lacks CPU time. Times are
-/// nanoseconds since one moment. A caller that never calls [`Deadline::mark_awake`] may use another
-/// unit.
+/// A wait with a time limit, in nanoseconds, which is extended while the awaited thread lacks CPU
+/// time. Times are nanoseconds since one moment. A caller that never calls [`Deadline::mark_awake`]
+/// may use another unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     limit: u64,
@@ -38,7 +38,7 @@ impl Deadline {
         Self { stretch: limits, ..self }
     }
 
-    /// Sets the time `pauses` by which an extended wait may exceed the multiple of its limit.
+    /// Sets the time `pauses` by which an extended wait may exceed the multiple of its time limit.
     pub const fn lengthen(&mut self, pauses: u64) {
         self.pauses = pauses;
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A debugger that has stopped a process.
+/// A debugger, such as gdb, that has stopped a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Debugger {
     /// Process id of the debugger; `None` if it is in an outer PID namespace.

@@ -64,8 +64,8 @@ pub(crate) enum ForgedStatus {
     ImpossibleState,
 }
 
-/// The failure detector of all threads: deadlines, heartbeats, and pauses of the launcher itself.
-/// Times are ticks.
+/// The failure detector of all threads of a run: deadlines, heartbeats, and pauses of the launcher
+/// itself, in ticks.
 #[derive(Clone, Debug)]
 pub struct Liveness {
     limit: Duration,
@@ -327,9 +327,9 @@ impl Liveness {
         watch.state != ThreadState::Done && silent >= limit && (is_starved || waits_for_disk)
     }
 
-    /// Returns `true` if more than one and a half deadlines have passed since the tick `since`. Any
-    /// thread that is not silent now has started a duty cycle since. Never while a thread is
-    /// exempt.
+    /// Returns `true` if more than one and a half liveness deadlines have passed since the tick
+    /// `since`. Any thread that is not silent now has started a duty cycle since. Never while a
+    /// thread is exempt.
     pub fn is_overdue(&self, since: u64) -> bool {
         self.is_open
             && self.now.saturating_sub(since.max(self.awake_since()))

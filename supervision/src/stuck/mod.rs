@@ -42,7 +42,7 @@ use protocol::index::StrategyIndex;
 use protocol::plan::Role;
 use protocol::supervision::BlockedClaim;
 
-/// Returns the role that ends the run because it claimed a slot and never wrote it, with the
+/// Returns the role that ends the run because it claimed a ring's slot and never wrote it, with the
 /// reason. Returns `None` while no slot has been blocked for too long, and where the death of its
 /// claimant `is_contained`.
 ///

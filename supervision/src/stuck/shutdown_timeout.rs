@@ -18,18 +18,19 @@ pub struct ShutdownTimeout {
 }
 
 impl ShutdownTimeout {
-    /// Begins a timeout of the given length, with the processes' CPU accounts by process id.
+    /// Begins a shutdown timeout of the given length, with the processes' CPU accounts by process
+    /// id.
     pub const fn begin(length: Duration, accounts: Vec<(u32, CpuAccount)>) -> Self {
         Self { length, deadline: Deadline::within(length, 0), extended_ns: 0, accounts }
     }
 
-    /// Begins a timeout that ends after `length` and is never extended.
+    /// Begins a shutdown timeout that ends after `length` and is never extended.
     pub const fn fixed(length: Duration) -> Self {
         Self::begin(length, Vec::new())
     }
 
-    /// Returns `true` if the timeout is over at `now_ns` nanoseconds after its begin, for the
-    /// processes of `accounts`, which have not exited.
+    /// Returns `true` if the shutdown timeout is over at `now_ns` nanoseconds after its begin, for
+    /// the processes of `accounts`, which have not exited.
     pub fn is_over(&mut self, now_ns: u64, accounts: impl FnOnce() -> Vec<(u32, CpuAccount)>) -> bool {
         self.deadline.mark_awake(now_ns);
         if !self.deadline.is_over(now_ns, self.extended_ns) {

@@ -26,8 +26,8 @@ pub(crate) struct ProgressCounters {
 }
 
 impl StallWatch {
-    /// Creates a stall detector with the maximum time without progress. Times are nanoseconds since
-    /// the start of the run.
+    /// Creates a detector of a stalled engine with the maximum time without progress. Times are
+    /// nanoseconds since the start of the run.
     pub const fn with_limit(limit: Duration) -> Self {
         Self { deadline: Deadline::within(limit, 0), progress_count: 0 }
     }

@@ -6,12 +6,12 @@ use super::svg::{Frame, line, text};
 use maud::{Markup, html};
 use record::numbers::count;
 
-/// Unit of an axis of durations.
+/// The unit of a chart's axis of durations, in nanoseconds.
 pub const DURATION: Unit = Unit::Duration;
-/// Unit of an axis of plain numbers.
+/// The unit of a chart's axis of plain numbers.
 pub const NUMBER: Unit = Unit::Number;
 
-/// Draws a picture's horizontal axis of numbers, below its data area.
+/// Draws a picture's horizontal number axis, below its data area.
 pub fn bottom(frame: &Frame, scale: &Scale, title: &str) -> Markup {
     let middle = f64::midpoint(frame.left, frame.right);
     html! {
@@ -27,13 +27,14 @@ pub fn bottom(frame: &Frame, scale: &Scale, title: &str) -> Markup {
     }
 }
 
-/// Returns the unit in which a duration has the fewest digits: its nanoseconds and its symbol.
+/// Returns the unit in which a duration of `ns` nanoseconds has the fewest digits: its nanoseconds
+/// and its symbol.
 pub fn time_unit(ns: f64) -> (f64, &'static str) {
     const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
     UNITS.into_iter().find(|unit| ns.abs() >= unit.0 * (1.0 - 1e-9)).unwrap_or(UNITS[3])
 }
 
-/// Formats a duration as a tick label, in the unit that makes it shortest.
+/// Formats a duration of `ns` nanoseconds as a tick label, in the unit that makes it shortest.
 pub fn duration(ns: f64) -> String {
     let (size, symbol) = time_unit(ns);
     format!("{} {symbol}", number(ns / size))

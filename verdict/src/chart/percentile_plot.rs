@@ -11,7 +11,7 @@ const POINTS_PER_DECADE: f64 = 40.0;
 /// A percentile needs as many samples beyond it as in the summary.
 const SAMPLES_BEYOND: f64 = 10.0;
 
-/// One line of the chart: the percentile curve of a measure, with its figures.
+/// One line of the percentile chart: the percentile curve of a measured duration, with its figures.
 pub struct PercentileLine<'a> {
     /// Name of the measure.
     pub name: &'a str,
@@ -23,8 +23,8 @@ pub struct PercentileLine<'a> {
     pub figures: Distribution,
 }
 
-/// Returns the percentile curve of a histogram: `(1/(1 − p), nanoseconds)`, rising, as far as the
-/// samples suffice. One pass over the histogram.
+/// Returns the percentile curve of a latency histogram: `(1/(1 − p), nanoseconds)`, rising, as far
+/// as the samples suffice. One pass over the histogram.
 pub fn curve(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
     let samples = histogram.len() as f64;
     let mut points = Vec::new();
@@ -61,7 +61,7 @@ fn marks(figures: Distribution) -> impl Iterator<Item = (&'static str, f64, u64)
     .filter_map(|(name, inverse, ns)| Some((name, inverse, ns?)))
 }
 
-/// Draws the lines that have points; `None` without any.
+/// Draws the percentile chart of the lines that have points; `None` without any.
 pub fn draw(id: &str, lines: &[PercentileLine<'_>]) -> Option<Markup> {
     let lines: Vec<&PercentileLine<'_>> = lines.iter().filter(|line| !line.points.is_empty()).collect();
     lines.first()?;

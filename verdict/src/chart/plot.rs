@@ -8,7 +8,7 @@ use record::escape::single_line;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The unit of an axis' values, which decides how they are written.
+/// The unit of the values on a plot's axis, which decides how they are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
@@ -24,7 +24,7 @@ pub enum Unit {
     Names,
 }
 
-/// An axis of a plot.
+/// An axis of a plot, with title and unit.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct PlotAxis {
     /// Title of the axis; empty for none.
@@ -46,25 +46,25 @@ pub struct PlotAxis {
 }
 
 impl PlotAxis {
-    /// Creates a linear axis that ends at the data.
+    /// Creates a linear axis of a plot, which ends at the data.
     pub fn new(title: impl Into<String>, unit: Unit) -> Self {
         Self { title: title.into(), unit, ..Self::default() }
     }
 
-    /// Creates an axis that is logarithmic or begins at zero.
+    /// Creates an axis of a plot that is logarithmic or begins at zero.
     pub fn with_log(title: impl Into<String>, unit: Unit, is_log: bool) -> Self {
         let title: String = title.into();
         let title = if is_log { format!("{title}, logarithmic") } else { title };
         Self { is_log, has_zero: !is_log, ..Self::new(title, unit) }
     }
 
-    /// Creates an axis of names.
+    /// Creates an axis of names for a plot.
     pub fn with_names(names: Vec<String>) -> Self {
         Self { unit: Unit::Names, names, ..Self::default() }
     }
 }
 
-/// How the points of a series are drawn.
+/// The way in which the points of a plot's series are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SeriesKind {
@@ -81,7 +81,7 @@ pub enum SeriesKind {
     Band,
 }
 
-/// The dash of a line, which remains distinct in grayscale.
+/// The dash pattern of a plot's line, which remains distinct in grayscale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LineDash {
@@ -96,7 +96,7 @@ pub enum LineDash {
     DashDot,
 }
 
-/// A named series of points. A value that is not finite is a gap.
+/// A named series of points in a plot. A value that is not finite is a gap.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DataSeries {
     /// Name of the series in the legend.
@@ -135,7 +135,7 @@ pub struct DataSeries {
 }
 
 impl DataSeries {
-    /// Creates a line without points in the style of a class such as `c2 strong dash`.
+    /// Creates a plot's line without points, in the style of a CSS class such as `c2 strong dash`.
     pub fn with_class(name: impl Into<String>, class: &str) -> Self {
         let has = |word: &str| class.split(' ').any(|other| other == word);
         let dash = match () {
@@ -149,7 +149,7 @@ impl DataSeries {
     }
 }
 
-/// Returns the number of the color in a class such as `c2 dash`; 0 if it has none.
+/// Returns the number of the color in a CSS class such as `c2 dash`; 0 if it has none.
 pub fn color_number(class: &str) -> u8 {
     let number = |word: &str| word.strip_prefix('c')?.parse().ok();
     class.split(' ').find_map(number).unwrap_or(0)
@@ -164,7 +164,7 @@ pub struct ReferenceLine {
     pub at: f64,
 }
 
-/// The meaning of a marked span.
+/// The meaning of a marked span in a plot, such as a stall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpanTone {
@@ -187,7 +187,7 @@ pub struct MarkedSpan {
     pub(crate) label: String,
 }
 
-/// A plot with everything that a page needs to draw it.
+/// A plot of an HTML page, with everything that the page needs to draw it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Plot {
     /// Id of the figure, unique in the page.
@@ -216,7 +216,7 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// Returns the plot as a figure of a page.
+    /// Returns the plot as a figure of an HTML page.
     pub fn figure(&self) -> Markup {
         // Serializing plain values cannot fail. No tag or comment can begin in the data.
         let data = compact(serde_json::to_value(self).unwrap_or_default());

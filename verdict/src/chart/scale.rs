@@ -1,7 +1,7 @@
 //! Scales of pictures: map values to coordinates and choose tick values.
 
-/// A scale: maps a domain of values to a range of coordinates. Values outside the domain map to
-/// coordinates outside the range.
+/// A scale of a chart: maps a domain of values to a range of coordinates. Values outside the domain
+/// map to coordinates outside the range.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     domain: (f64, f64),
@@ -31,8 +31,8 @@ impl Scale {
         from + share * (to - from)
     }
 
-    /// Returns the ticks of a linear scale: at multiples of 1, 2 or 5 times a power of ten, ten at
-    /// most.
+    /// Returns the tick values of a linear scale: at multiples of 1, 2 or 5 times a power of ten,
+    /// ten at most.
     pub fn ticks(&self) -> Vec<f64> {
         let ((low, high), (from, to)) = (self.domain, self.range);
         let step = step((high - low) / ((to - from).abs() / 90.0).clamp(5.0, 10.0));

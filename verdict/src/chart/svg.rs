@@ -15,7 +15,7 @@ pub fn coordinate(position: f64) -> String {
     if text == "-0" { "0".into() } else { text.into() }
 }
 
-/// The edges of a picture's data area.
+/// The edges of a picture's data area, in SVG user units.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
     /// Left edge, in SVG user units.
@@ -29,7 +29,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Returns the left and the right edge, the range of a horizontal scale.
+    /// Returns the left and the right edge of the data area, the range of a horizontal scale.
     pub const fn x_range(&self) -> (f64, f64) {
         (self.left, self.right)
     }

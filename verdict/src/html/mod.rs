@@ -65,7 +65,7 @@ pub fn render_run(summary: &Summary, histograms: &[u8], timeline: &Timeline, tai
     run_page::run_page(&SavedRun { summary, histograms, timeline, tail })
 }
 
-/// Returns `true` for the folder of a run that is not merged yet, or by an older version.
+/// Returns `true` if a folder's run is not merged yet, or was merged by an older version.
 pub fn needs_merge(folder: &Path) -> bool {
     let missing = |file: &str| !folder.join(file).exists();
     !missing(RunRecord::FILE) && [Summary::FILE, Timeline::FILE, HLOG_FILE].into_iter().any(missing)

@@ -62,7 +62,7 @@ pub fn headline(summary: &Summary) -> Markup {
     }
 }
 
-/// Returns the line that describes the run: technique, levels, kinds, load.
+/// Returns the subtitle that describes the run: technique, levels, kinds, load.
 pub fn subject(summary: &Summary) -> String {
     let plan = &summary.plan;
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();

@@ -58,7 +58,7 @@ pub fn page(title: &str, subject: &str, dim: &str, content: &Markup) -> String {
     printable(&markup.into_string()).into_owned()
 }
 
-/// Returns a page's section with its heading.
+/// Returns a section of an HTML page with its heading.
 pub fn section(id: &str, heading: &str, content: &Markup) -> Markup {
     html! {
         section id=(id) {

@@ -10,7 +10,8 @@ use maud::{Markup, html};
 use protocol::flow::Stage;
 use protocol::plan::Stamps;
 
-/// The stages without the venue and their classes: hand-offs bright, the engine's work gray.
+/// The stages of an order's path without the venue, and their CSS classes: hand-offs bright, the
+/// engine's work gray.
 pub const STAGES: [(Measure, &str); 6] = [
     (Measure::Stage(Stage::Submit), "c3"),
     (Measure::Stage(Stage::OrchPreDispatch), "c7"),
@@ -20,7 +21,8 @@ pub const STAGES: [(Measure, &str); 6] = [
     (Measure::Stage(Stage::Return), "c6"),
 ];
 
-/// Draws a bar for the orders around the median and one for those around p99.
+/// Draws the stages of a run's orders as bars: one for the orders around the median, one for those
+/// around p99.
 pub fn draw(summary: &Summary) -> Markup {
     if summary.plan.stamps == Stamps::Ends {
         return html! { p class="none" { "The stages were not stamped (--stamps ends)." } };
@@ -47,7 +49,7 @@ pub fn stage_means(around: &PercentileBreakdown) -> Option<Vec<f64>> {
     STAGES.iter().map(mean).collect()
 }
 
-/// Returns the name, the class and the mean of each stage.
+/// Returns the name, the CSS class and the mean, in nanoseconds, of each stage of an order's path.
 pub fn pieces(means_ns: &[f64]) -> impl Iterator<Item = (&'static str, &'static str, f64)> {
     STAGES.iter().zip(means_ns).map(|((measure, class), ns)| (measure.name(), *class, *ns))
 }

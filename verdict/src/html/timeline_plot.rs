@@ -13,7 +13,7 @@ use maud::{Markup, html};
 /// From this pause on an engine thread counts as away, in nanoseconds.
 const AWAY_NS: u64 = 1_000_000;
 
-/// Draws latency over time with the table of stalls, or a text if there is nothing to draw.
+/// Draws a run's latency over time with the table of stalls, or a text if there is nothing to draw.
 pub fn draw(timeline: &Timeline, summary: &Summary) -> Markup {
     let died = &summary.incidents;
     html! {
@@ -66,7 +66,7 @@ fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Plot {
 /// The group of a run's plots over time, which share cursor and zoom.
 pub const TIME: &str = "time";
 
-/// Returns the axis of a run's time.
+/// Returns the time axis of a run's plots, `span_ns` nanoseconds long.
 pub fn time_axis(span_ns: u64) -> PlotAxis {
     let range = Some([0.0, span_ns.max(1) as f64]);
     PlotAxis { range, ..PlotAxis::new("time from the start of the schedule", Unit::Duration) }

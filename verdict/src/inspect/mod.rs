@@ -16,7 +16,7 @@ use record::escape::single_line;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
-/// The selection and output format of `launcher inspect`.
+/// The selection of orders and the output format of `launcher inspect`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Number of records of a log to print from its beginning.
@@ -31,7 +31,7 @@ pub struct Options {
     pub format: Format,
 }
 
-/// Output format of `launcher inspect`.
+/// The output format of `launcher inspect`, such as CSV.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Aligned text for people; of a log, the first records by default.
@@ -43,7 +43,8 @@ pub enum Format {
     Csv,
 }
 
-/// Prints a log or the folder of a run to `out`. A broken pipe ends the output without an error.
+/// Prints a stamp log or the folder of a run to `out`. A broken pipe ends the output without an
+/// error.
 ///
 /// # Errors
 /// What is wrong with the path, mostly after everything readable was printed.

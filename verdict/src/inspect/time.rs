@@ -18,7 +18,7 @@ pub(super) struct LogTimebase {
 }
 
 impl LogTimebase {
-    /// Creates a converter of log ticks for the run with this record.
+    /// Creates a converter from a log's ticks to seconds, for the run with this record.
     pub fn new(record: &RunRecord) -> Self {
         Self {
             ns_per_tick: ns_per_tick(record),
@@ -28,20 +28,21 @@ impl LogTimebase {
         }
     }
 
-    /// Creates a converter for the run whose folder contains `log`; `None` without a readable
-    /// record.
+    /// Creates a converter from ticks to seconds for the run whose folder contains `log`; `None`
+    /// without a readable record.
     pub fn for_log(log: &Path) -> Option<Self> {
         let folder = log.parent()?;
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         RunRecord::read(folder).ok().map(|record| Self::new(&record))
     }
 
-    /// Converts a tick to seconds since the start of the schedule, negative before it.
+    /// Converts a tick of the run's clock to seconds since the start of the schedule, negative
+    /// before it.
     pub fn seconds(&self, ticks: u64) -> f64 {
         self.between_ns(self.start_ticks, ticks) / 1e9
     }
 
-    /// Returns the nanoseconds between two ticks, negative if `to` is earlier.
+    /// Returns the nanoseconds between two ticks of the run's clock, negative if `to` is earlier.
     pub fn between_ns(&self, from: u64, to: u64) -> f64 {
         let size = from.abs_diff(to) as f64 * self.ns_per_tick;
         if to < from { -size } else { size }

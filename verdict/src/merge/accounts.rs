@@ -25,7 +25,7 @@ use protocol::stamps::{PositionField, Record};
 use protocol::wire::OrderId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The position of one strategy in one instrument, computed from its fills.
+/// The account of one strategy in one instrument: its position, computed from its fills.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Net quantity (bought − sold), in 1e-8 units.
@@ -43,7 +43,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Adds one fill to the position.
+    /// Adds one fill to the position: quantity in 1e-8 units, price in cents.
     #[inline]
     pub fn fill(&mut self, quantity: i64, price: i64) {
         let (net, wide) = (i128::from(self.net), i128::from(price));
@@ -63,7 +63,8 @@ impl Account {
         self.turnover = self.turnover.wrapping_add(cost.unsigned_abs());
     }
 
-    /// Returns the cost basis of the open position; negative for a short position.
+    /// Returns the cost basis of the open position, in cents × 1e-8 units; negative for a short
+    /// position.
     pub const fn basis(&self) -> i128 {
         self.cost.wrapping_add(self.realized)
     }
@@ -132,14 +133,14 @@ pub(super) struct Accounts {
 }
 
 impl Accounts {
-    /// Creates the accounts of a run's strategies, without fills. `dead` holds for each gateway
-    /// whether it died.
+    /// Creates the trading accounts of a run's strategies, without fills. `dead` holds for each
+    /// gateway whether it died.
     pub fn new(strategies: u16, dead: Vec<bool>) -> Self {
         let waiting = vec![VecDeque::new(); dead.len()];
         Self { filled: vec![Vec::new(); strategies.into()], pending: waiting, dead, ..Self::default() }
     }
 
-    /// Ends the current report, at the end of a log.
+    /// Ends the report that is being read, at the end of a log.
     pub fn end_log(&mut self) {
         self.end_report();
         self.last = None;

@@ -54,8 +54,8 @@ struct DeadIncarnations {
 }
 
 impl Deaths {
-    /// Derives the deaths in a run, and the untrusted logs, from the run's record. Impossible
-    /// incidents are ignored.
+    /// Derives the strategy deaths in a run, and the untrusted logs, from the run's record.
+    /// Impossible incidents are ignored.
     pub fn new(record: &RunRecord) -> Self {
         let mut strategies = vec![DeadIncarnations::default(); usize::from(record.plan.trading().strategies)];
         for (index, incident) in record.incidents.iter().enumerate() {
@@ -156,7 +156,7 @@ impl Deaths {
         self.is_everyone_hostile || state.is_some_and(|state| state.is_hostile)
     }
 
-    /// Returns `true` if a thread's log is untrusted.
+    /// Returns `true` if the stamp log of this thread of the plan is untrusted.
     pub fn is_untrusted_log(&self, thread: &ThreadPlan) -> bool {
         let is_untrusted = |role: &Role| matches!(role, Role::Strategy(index) if self.is_untrusted(*index));
         self.is_everyone_hostile || thread.roles.iter().any(is_untrusted)

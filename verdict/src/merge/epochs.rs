@@ -4,7 +4,7 @@
 use protocol::plan::Trading;
 use record::run::{RunRecord, ns_per_tick};
 
-/// The epochs of a run in which one isolation level at a time is offered orders.
+/// The epochs (turns) of a run in which one isolation level at a time is offered orders.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epochs {
     start_ticks: u64,
@@ -25,18 +25,19 @@ impl Epochs {
         })
     }
 
-    /// Returns the length of an epoch, in nanoseconds.
+    /// Returns the length of an epoch (turn of one isolation level), in nanoseconds.
     pub const fn epoch_ns(&self) -> u64 {
         self.epoch_ns
     }
 
-    /// Returns the block of an order with this due time in ticks: a block has one epoch for each
-    /// group of strategies.
+    /// Returns the block of epochs of an order with this due time in ticks: a block has one epoch
+    /// for each group of strategies.
     pub fn block_of(&self, due: u64) -> u64 {
         self.since_start_ns(due) / self.epoch_ns.saturating_mul(self.groups)
     }
 
-    /// Returns `true` if an order with this due time in ticks is due in the washout of its epoch.
+    /// Returns `true` if an order with this due time in ticks is due in the washout, the uncounted
+    /// beginning of its epoch.
     pub fn is_washout(&self, due: u64) -> bool {
         self.since_start_ns(due) % self.epoch_ns < Trading::WASHOUT_NS
     }

@@ -12,7 +12,7 @@ use protocol::stamps::Point;
 use protocol::wire::{ENGINE_REPORT, OrderId};
 use std::collections::BTreeMap;
 
-/// The stamps of a report after the first report on an order.
+/// The stamps of a further report: one after the first report on an order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FurtherReport {
     pub(super) ticks: [Option<u64>; REPORT_PATH.len()],
@@ -77,7 +77,7 @@ impl FurtherReports {
         self.by_engine = engine_reports.map(|((id, _), report)| (id, report)).collect();
     }
 
-    /// Returns the report with which the engine closed an order of a dead gateway.
+    /// Returns the report with which the engine closed an order whose gateway is dead.
     pub fn engine_report(&self, id: OrderId) -> Option<&FurtherReport> {
         self.by_engine.get(&id)
     }

@@ -23,7 +23,7 @@ pub(super) struct OutOfOrder {
 }
 
 impl OutOfOrder {
-    /// Returns the strategy on whose stamps alone the violation rests.
+    /// Returns the strategy on whose stamps alone the violation of order rests.
     pub fn sole_source(&self, id: OrderId) -> Option<StrategyIndex> {
         (self.kind == ViolationKind::ReturnOrder).then_some(id.strategy())
     }
@@ -44,7 +44,7 @@ pub(super) struct SubmitOrder {
 }
 
 impl SubmitOrder {
-    /// Handles a stamp t1 in the order of the strategy's log, and checks that it is in sequence.
+    /// Handles a strategy's stamp t1 (order sent), and checks that it is in sequence.
     #[inline]
     pub fn on_sent(&mut self, id: OrderId, newest: &mut NewestEpochs) -> OrderCheck {
         let in_order = advance(&mut self.sent, id.sequence());
@@ -54,8 +54,8 @@ impl SubmitOrder {
         check(!is_late, ViolationKind::SendOrder, "sent after the next incarnation of its strategy had begun")
     }
 
-    /// Handles a stamp of the orchestrator in the order of its log, and checks that the
-    /// incarnation's orders arrived in sequence.
+    /// Handles the orchestrator's stamp of an order that it took, and checks that the incarnation's
+    /// orders arrived in sequence.
     #[inline]
     pub fn on_taken(&mut self, id: OrderId, newest: &mut NewestEpochs) -> OrderCheck {
         newest.taken = newest.taken.max(id.epoch());
@@ -97,8 +97,8 @@ pub(super) struct GatewayOrder {
 }
 
 impl GatewayOrder {
-    /// Handles a stamp at one end of the inbox; `other` is the time at the inbox's other end, if
-    /// known.
+    /// Handles an order's stamp at one end of a gateway's inbox; `other` is the time in ticks at
+    /// its other end, if known.
     #[inline]
     pub fn on_inbox(&mut self, other: Option<u64>) -> OrderCheck {
         let in_order = other.is_none_or(|ticks| advance_time(&mut self.last_dispatch, ticks));
@@ -106,7 +106,8 @@ impl GatewayOrder {
         check(in_order, ViolationKind::DispatchOrder, description)
     }
 
-    /// Counts a report that a gateway pushed. Returns its position among the gateway's reports.
+    /// Counts a report that the gateway pushed to the orchestrator. Returns its position among the
+    /// gateway's reports.
     #[inline]
     pub const fn push(&mut self) -> u64 {
         self.pushed += 1;
@@ -128,8 +129,8 @@ pub(super) struct ReturnOrder {
 }
 
 impl ReturnOrder {
-    /// Handles a stamp at one end of the return hand-off; `other` is the time at its other end, if
-    /// known.
+    /// Handles a report's stamp at one end of the return hand-off; `other` is the time in ticks at
+    /// its other end, if known.
     #[inline]
     pub fn on_stamp(&mut self, other: Option<u64>) -> OrderCheck {
         let in_order = other.is_none_or(|ticks| advance_time(&mut self.last, ticks));

@@ -54,7 +54,7 @@ pub(super) struct Join<'a> {
 }
 
 impl<'a> Join<'a> {
-    /// Creates the join of a run's logs, with an empty order table.
+    /// Creates the join of a run's stamp logs, with an empty order table.
     pub fn new(
         plan: &'a Plan,
         deaths: &'a mut Deaths,
@@ -86,7 +86,7 @@ impl<'a> Join<'a> {
         }
     }
 
-    /// Begins to read the log of the thread with this index in the plan.
+    /// Begins to read the stamp log of the thread with this index in the plan.
     pub fn begin(&mut self, thread: usize) {
         self.accounts.end_log();
         let Some(plan) = self.plan.threads.get(thread) else { return };
@@ -110,8 +110,8 @@ impl<'a> Join<'a> {
         self.links.forget(strategy);
     }
 
-    /// Adds one record of the current log to the table, and checks its order. Only missing space is
-    /// an error: every fault of the record is a violation.
+    /// Adds one record of the current stamp log to the order table, and checks its order. Only
+    /// missing space is an error: every fault of the record is a violation.
     #[inline]
     pub fn ingest(&mut self, record: Record) -> Result<(), MergeError> {
         self.ingest_stamp(record)?;

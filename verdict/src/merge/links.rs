@@ -24,18 +24,19 @@ const MAX_LEFT_CANCELS: u64 = 3;
 pub(super) struct LinkChecksums(BTreeMap<LinkEnd, u64>);
 
 impl LinkChecksums {
-    /// Inserts the checksum of one end of a link. Returns `false` if there is one already.
+    /// Inserts the message checksum of one end of a link (hand-off between two roles). Returns
+    /// `false` if there is one already.
     pub fn try_insert(&mut self, end: LinkEnd, sum: u64) -> bool {
         self.0.insert(end, sum).is_none()
     }
 
-    /// Removes the checksums that an untrusted strategy wrote.
+    /// Removes the message checksums that an untrusted strategy wrote.
     pub fn forget(&mut self, strategy: StrategyIndex) {
         self.0.retain(|end, _| !is_of_strategy(end, strategy));
     }
 
-    /// Compares the checksums at both ends of each link and reports those that differ. Only for
-    /// complete runs: in others messages were in flight.
+    /// Compares the message checksums at both ends of each link and reports those that differ. Only
+    /// for complete runs: in others messages were in flight.
     pub fn check(&self, context: &CheckContext, logs: &[ThreadLog], findings: &mut Findings) {
         let (record, deaths, plan) = (context.record, context.deaths, &context.record.plan);
         let has_ended = |role| {

@@ -34,7 +34,8 @@ pub(super) struct TouchVersions {
 }
 
 impl TouchVersions {
-    /// Creates an empty collection of the top-of-book versions in a run of the plan.
+    /// Creates an empty collection of the top-of-book versions that exchanges write in a run of the
+    /// plan.
     pub fn new(plan: &Plan) -> Self {
         let credentials = plan.trading().credentials.max(1);
         Self { credentials, written: HashMap::new(), found: Violations::default() }

@@ -118,13 +118,13 @@ pub struct MergedRun {
 pub const WARM_UP: f64 = 0.1;
 
 impl MergedRun {
-    /// Iterates over the merged table in blocks of rows, each with the id of its first row. The
-    /// order is that of [`MergedRun::orders`].
+    /// Iterates over the run's merged table in blocks of rows, each with the id of its first row.
+    /// The order is that of [`MergedRun::orders`].
     pub fn blocks(&self) -> impl Iterator<Item = (OrderId, &[OrderRow])> {
         self.table.blocks()
     }
 
-    /// Iterates over every order with a stamp, by strategy and sequence.
+    /// Iterates over every order of the run with a stamp, by strategy and sequence.
     pub fn orders(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows().filter(|(_, row)| row.points() != 0)
     }
@@ -153,7 +153,7 @@ impl MergedRun {
         self.touches.trigger(partition, id.sequence())
     }
 
-    /// Iterates over the orders that returned with every stamp, in time order.
+    /// Iterates over the run's orders that returned with every stamp, in time order.
     pub fn measured(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows().filter(|(_, row)| row.is_measured())
     }

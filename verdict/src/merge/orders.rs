@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::iter::Sum;
 use system::named_enum;
 
-/// Counts of orders by outcome: sent = returned + rejected + cancelled + orphaned + lost.
+/// The numbers of a run's orders by outcome: sent = returned + rejected + cancelled + orphaned +
+/// lost.
 ///
 /// For a quarantined strategy, only orders that the engine stamped count: its own stamps are
 /// untrusted.
@@ -71,8 +72,8 @@ named_enum! {
 }
 
 impl OrderEnd {
-    /// Derives the outcome of an order from its stamped points. Only orders of dead strategies can
-    /// be orphaned: an order whose report a live strategy misses is lost.
+    /// Derives the outcome of an order (returned, lost, …) from its stamped points. Only orders of
+    /// dead strategies can be orphaned: an order whose report a live strategy misses is lost.
     #[inline]
     pub fn from_points(points: u64, is_dead: bool) -> Self {
         let has = |point| points & bit(point) != 0;
@@ -87,7 +88,7 @@ impl OrderEnd {
     }
 }
 
-/// The outcomes of a dead strategy's orders for which it received no report.
+/// The numbers of a dead strategy's orders for which it received no report, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderLosses {
     /// Number of orders that disappeared.
@@ -126,7 +127,7 @@ impl Sum for OrderLosses {
     }
 }
 
-/// First and last stamps of a run, in ticks, and the time that orders were open. Orders of
+/// The first and last stamps of a run, in ticks, and the time that orders were open. Orders of
 /// quarantined strategies do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StampSpan {

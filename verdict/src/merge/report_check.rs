@@ -10,8 +10,8 @@ use protocol::stamps::Point;
 
 impl FurtherReports {
     /// Checks each report after an order's first one: complete, in time order, exactly one is the
-    /// last. Strategies without a trusted log are skipped. Reports that a dead strategy missed are
-    /// not violations; in a run that broke off some may be in flight.
+    /// order's last. Strategies without a trusted log are skipped. Reports that a dead strategy
+    /// missed are not violations; in a run that broke off some may be in flight.
     pub fn check(&self, table: &OrderTable, context: &CheckContext, findings: &mut Findings) {
         let CheckContext { record, deaths, is_complete, .. } = *context;
         if is_complete {

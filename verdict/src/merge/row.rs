@@ -5,7 +5,7 @@ use protocol::flow::{ExchangeStage, PATH, Stage, points_mask};
 use protocol::role::RoleKind;
 use protocol::stamps::Point;
 
-/// The stamps of one order, as a row of the merged table.
+/// The stamps of one order (times in ticks), as a row of the merged table.
 ///
 /// ```text
 /// state 63              29 28      27     21 20   14 13         12         11             0
@@ -41,7 +41,7 @@ const POSITION_MAX: u64 = (1 << (64 - POSITION_SHIFT)) - 1;
 /// A bit mask of the points that strategies stamp.
 pub(super) const STRATEGY_POINTS: u64 = points_mask(RoleKind::Strategy.info().points);
 
-/// Returns the bit of a stamp point in [`OrderRow::points`].
+/// Returns the bit of a stamp point, a place on the order's path, in [`OrderRow::points`].
 #[inline]
 pub const fn bit(point: Point) -> u64 {
     1 << (point as u64 - 1)
@@ -54,7 +54,7 @@ impl OrderRow {
         self.state & ((1 << ORDER_POINTS) - 1)
     }
 
-    /// Returns `true` if the order was stamped at this point.
+    /// Returns `true` if the order was stamped at this point of its path.
     #[inline]
     pub const fn has(&self, point: Point) -> bool {
         self.state & bit(point) != 0
@@ -84,25 +84,26 @@ impl OrderRow {
             .then(|| self.ticks[record.to as usize - 1].saturating_sub(self.ticks[record.from as usize - 1]))
     }
 
-    /// Returns t1, the time at which the strategy sent the order; 0 if it was not stamped.
+    /// Returns t1, the tick at which the strategy sent the order; 0 if it was not stamped.
     #[inline]
     pub const fn began(&self) -> u64 {
         self.ticks[PATH[0] as usize - 1]
     }
 
-    /// Returns t8, the time at which the strategy received the report; 0 if it was not stamped.
+    /// Returns t8, the tick at which the strategy received the report; 0 if it was not stamped.
     #[inline]
     pub const fn ended(&self) -> u64 {
         self.ticks[PATH[PATH.len() - 1] as usize - 1]
     }
 
-    /// Returns the round trip t8 − t1, in ticks.
+    /// Returns the round trip t8 − t1 of the order, in ticks.
     #[inline]
     pub const fn round_trip(&self) -> u64 {
         self.ended().saturating_sub(self.began())
     }
 
-    /// Returns `true` if all of t1 to t8 were stamped; with `--stamps ends` the inner ones are not.
+    /// Returns `true` if all of t1 to t8 of the order were stamped; with `--stamps ends` the inner
+    /// ones are not.
     #[inline]
     pub const fn has_all_stamps(&self) -> bool {
         self.points() & points_mask(&PATH) == points_mask(&PATH)

@@ -14,7 +14,7 @@ use protocol::plan::Trading;
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
 
-/// The activation of a kill switch: its scope, cause and times.
+/// The activation of a kill switch (stop of orders): its scope, cause and times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KillActivation {
     /// Kill switch (scope and cause) as the orchestrator logged it.
@@ -134,7 +134,8 @@ impl KillSwitches {
         concerning(seen, id, gateway, instrument, trading).is_some()
     }
 
-    /// Checks the orders whose venue and instrument were unknown when they were dispatched.
+    /// Checks the kill switches against the orders whose venue and instrument were unknown when
+    /// they were dispatched.
     pub fn check(&self, table: &OrderTable, trading: &Trading, findings: &mut Findings) {
         for (id, turns) in &self.suspects {
             let Some((gateway, _)) = table.row(*id).and_then(OrderRow::pushed) else { continue };
@@ -169,7 +170,7 @@ fn add_killed(id: OrderId, scope: Scope, found: &mut Violations) {
 }
 
 impl KillActivation {
-    /// Returns the cause of the activation: `operator`, `death`, `limit max-loss`.
+    /// Returns the cause of the kill switch's activation: `operator`, `death`, `limit max-loss`.
     pub fn cause(&self) -> String {
         match self.switch.cause {
             KillCause::Operator => "operator".into(),

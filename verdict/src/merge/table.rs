@@ -48,26 +48,28 @@ impl Partition {
         Self { strategy, epoch, is_untrusted, is_hostile, ..Self::default() }
     }
 
-    /// Returns the instrument of the order with this sequence, according to its gateway's log.
+    /// Returns the instrument of the incarnation's order with this sequence number, according to
+    /// its gateway's log.
     #[inline]
     pub fn instrument(&self, sequence: u64) -> u16 {
         self.instruments.get(sequence as usize).copied().unwrap_or(0)
     }
 
-    /// Sets the instrument of the order with this sequence.
+    /// Sets the instrument of the incarnation's order with this sequence number.
     pub fn set_instrument(&mut self, sequence: u64, instrument: u16) -> Result<(), MissingRow> {
         *grow_to(&mut self.instruments, sequence)? = instrument;
         Ok(())
     }
 
-    /// Returns the exchange's stamps of the order with this sequence; empty without any.
+    /// Returns the exchange's stamps of the incarnation's order with this sequence number; empty
+    /// without any.
     #[inline]
     pub fn at_exchange(&self, sequence: u64) -> ExchangeStamps {
         self.at_exchange.get(sequence as usize).copied().unwrap_or_default()
     }
 
-    /// Returns the exchange's stamps of the order with this sequence, for writing. An error if the
-    /// table has no row of it.
+    /// Returns the exchange's stamps of the incarnation's order with this sequence number, for
+    /// writing. An error if the table has no row of it.
     pub fn at_exchange_mut(&mut self, sequence: u64) -> Result<&mut ExchangeStamps, MissingRow> {
         grow_to(&mut self.at_exchange, sequence)
     }
@@ -84,7 +86,8 @@ impl Partition {
         Ok(core::mem::replace(grow_to(&mut self.triggers, sequence)?, version) == 0)
     }
 
-    /// Iterates over the sequences of the orders that claim to react to a top-of-book version.
+    /// Iterates over the sequence numbers of the orders that claim to react to a top-of-book
+    /// version.
     pub fn triggered(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.triggers.len() as u64).filter(|sequence| self.trigger(*sequence).is_some())
     }
@@ -94,7 +97,7 @@ impl Partition {
         !self.at_exchange.is_empty()
     }
 
-    /// Returns the id of the order with this sequence.
+    /// Returns the id of the incarnation's order with this sequence number.
     pub const fn id(&self, sequence: u64) -> OrderId {
         OrderId::new(self.strategy.0, self.epoch, sequence)
     }
@@ -269,7 +272,8 @@ impl OrderTable {
         }
     }
 
-    /// Returns the newest epoch of a strategy of which any stamp was found.
+    /// Returns the newest epoch (number of the incarnation) of a strategy of which any stamp was
+    /// found.
     pub fn newest_epoch(&self, strategy: StrategyIndex) -> u16 {
         self.later.get(strategy.as_usize()).map_or(0, |later| later.partition_indices.len() as u16)
     }

@@ -4,7 +4,7 @@ use protocol::counters::ThreadCounters;
 use protocol::stamps::Gap;
 use protocol::status::{STATUS_WORDS, ThreadStatus};
 
-/// Facts about one thread's log besides its stamps: incarnation, dropped records, counters.
+/// A thread's stamp log without its stamps: incarnation, dropped records, counters.
 #[derive(Clone, Debug)]
 pub struct ThreadLog {
     /// Name of the thread in the plan.

@@ -65,7 +65,7 @@ pub enum ViolationKind {
     Checksum,
 }
 
-/// The number of violations of one kind, with a first example.
+/// The number of violations of a run's invariants of one kind, with a first example.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
     /// Kind of violation.
@@ -88,7 +88,8 @@ impl Violations {
         self.add_many(kind, 1, example);
     }
 
-    /// Counts `count` violations of a kind, and keeps the first example. Does nothing for 0.
+    /// Counts `count` violations of a run's invariants of one kind, and keeps the first example.
+    /// Does nothing for 0.
     #[cold]
     pub fn add_many(&mut self, kind: ViolationKind, count: u64, example: impl FnOnce() -> String) {
         if count == 0 {
@@ -100,7 +101,7 @@ impl Violations {
         }
     }
 
-    /// Returns the number of violations of all kinds together.
+    /// Returns the number of violations of all kinds in the collection.
     pub fn total(&self) -> u64 {
         self.0.iter().fold(0, |sum: u64, violation| sum.saturating_add(violation.count))
     }
@@ -110,7 +111,7 @@ impl Violations {
         self.0.first()
     }
 
-    /// Adds the violations of another collection, kind by kind.
+    /// Adds the violations of another collection to this one, kind by kind.
     pub fn append(&mut self, other: Violations) {
         for Violation { kind, count, first } in other.0 {
             self.add_many(kind, count, || first);

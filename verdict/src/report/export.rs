@@ -22,7 +22,7 @@ pub fn csv(summary: &Summary, out: impl Write) -> io::Result<()> {
     write_table(out, &STAGE_COLUMNS, stages.chain(incidents))
 }
 
-/// Writes tuples as CSV with this header row, without any for no rows.
+/// Writes tuples as CSV with the header row `head`, or nothing if there are no tuples.
 pub fn write_table<T: Serialize>(
     out: impl Write,
     head: &[&str],
@@ -38,12 +38,14 @@ pub fn write_table<T: Serialize>(
     writer.flush()
 }
 
-/// Writes the positions as CSV with a header row: quantities in 1e-8 units, money in cents.
+/// Writes the final positions of a run's strategies as CSV with a header row: quantities in 1e-8
+/// units, money in cents.
 pub fn positions_csv(trading: &TradingSummary, out: impl Write) -> io::Result<()> {
     write_csv(out, &trading.positions)
 }
 
-/// Writes CSV with a header row, without any for no rows. An unknown value is an empty field.
+/// Writes records as CSV with a header row, or nothing if there are no records. An unknown value is
+/// an empty field.
 pub fn write_csv<T: Serialize>(out: impl Write, rows: impl IntoIterator<Item = T>) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(out);
     for row in rows {

@@ -46,7 +46,7 @@ pub fn name(incident: &IncidentSummary) -> String {
     life_name(incident.strategy, incident.epoch)
 }
 
-/// Returns the cause of a strategy's death on one line, shortened.
+/// Returns the cause of a strategy's death as text on one line, shortened.
 pub fn cause(incident: &IncidentSummary) -> String {
     shortened(&incident.cause)
 }

@@ -25,7 +25,7 @@ fn count(value: f64) -> String {
     short(value.round() as u64)
 }
 
-/// The columns of the first table: CPU time, memory, start and restart.
+/// The columns of the first table of strategies' costs: CPU time, memory, start and restart.
 pub const USAGE: [Column<'static, StrategyCosts>; 7] = [
     ("CPU s/M", &|row| number(row.cpu_s_per_million)),
     ("idle CPU", &|row| number(row.idle_cpu)),
@@ -36,7 +36,8 @@ pub const USAGE: [Column<'static, StrategyCosts>; 7] = [
     ("restart", &|row| time(row.restart_ns)),
 ];
 
-/// The columns of the second table: page faults, context switches and cache misses.
+/// The columns of the second table of strategies' costs: page faults, context switches and cache
+/// misses.
 pub const EVENTS: [Column<'static, StrategyCosts>; 5] = [
     ("faults", &|row| count(row.minor_faults)),
     ("voluntary", &|row| count(row.voluntary_switches)),
@@ -45,7 +46,7 @@ pub const EVENTS: [Column<'static, StrategyCosts>; 5] = [
     ("LLC/order", &|row| number(row.last_level_misses)),
 ];
 
-/// The note below the table of CPU time, memory, start and restart.
+/// The note below the table of strategies' CPU time, memory, start and restart.
 pub const USAGE_NOTE: &str = "CPU s/M: of strategies for a million of their orders; idle CPU: seconds for each second without work; \
                                      memory of a strategy's process (a thread has none of its own)";
 

@@ -76,7 +76,7 @@ fn verdict(page: &mut TextReport, summary: &Summary) {
     }
 }
 
-/// A name in the report with the texts of its columns.
+/// A named row of the run's report with the texts of its columns.
 pub type NamedFields = (&'static str, Vec<String>);
 
 pub(crate) fn setup_fields(summary: &Summary) -> [NamedFields; 2] {

@@ -12,7 +12,8 @@ use record::run::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// rt_venue of the orders of strategies without a fault, by the time at which they returned.
+/// The latency rt_venue of the orders of strategies without a fault, by the time at which they
+/// returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AroundFault {
     /// rt_venue of the orders that returned before the first fault.

@@ -67,7 +67,7 @@ pub struct IncidentSummary {
     pub survivors: Survivors,
 }
 
-/// Number and latency of other strategies' orders that an incident affected.
+/// Number and latency of other strategies' orders that a strategy's death affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survivors {
     /// Number of affected orders.

@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 use shm::random::SplitMix64;
 use std::collections::BTreeMap;
 
-/// Minimum number of blocks from which an interval is estimated.
+/// Minimum number of blocks of turns from which an interval is estimated.
 pub const MIN_BLOCKS: usize = 20;
 
 /// Number of resampled runs of an interval.
 const RESAMPLES: usize = 1_000;
 
-/// The comparison of a run's isolation levels, which took turns.
+/// The comparison of a run's isolation levels, which took turns within the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrossoverSummary {
     /// Length of an epoch in nanoseconds: the turn of one level.
@@ -39,7 +39,7 @@ const fn is_first(place: &usize) -> bool {
 }
 
 impl CrossoverSummary {
-    /// Returns the level with which the others are compared.
+    /// Returns the isolation level with which the run's other levels are compared.
     pub fn reference(&self) -> Option<&LevelDifference> {
         self.levels.get(self.reference)
     }
@@ -63,7 +63,7 @@ pub struct LevelDifference {
     pub beyond_p99: Option<Ratio>,
 }
 
-/// A ratio of a level's figure to that of the reference, with its 95 % interval.
+/// A ratio of an isolation level's figure to that of the reference, with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// The estimate: 1.0 is no difference.

@@ -86,12 +86,12 @@ impl Measure {
             .chain([Measure::StallFree, Measure::WithoutSteal])
     }
 
-    /// Iterates over the stages of an order's path.
+    /// Iterates over the stages (intervals between two stamps) of an order's path.
     pub fn stages() -> impl Iterator<Item = Measure> {
         Stage::ALL.into_iter().map(Measure::Stage)
     }
 
-    /// Returns the position of the duration in [`Measure::every`].
+    /// Returns the index of the measured duration in [`Measure::every`].
     pub const fn index(self) -> usize {
         match self {
             Measure::Stage(stage) => stage as usize,
@@ -108,7 +108,7 @@ impl Measure {
         }
     }
 
-    /// Returns the duration's name in summaries, histogram logs and tables.
+    /// Returns the measured duration's name in summaries, histogram logs and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Measure::Stage(stage) => stage.name(),
@@ -153,8 +153,8 @@ impl MeasureSeries {
         self.sum_ticks += u128::from(ticks);
     }
 
-    /// Adds samples that were counted elsewhere: values with their counts, then the exact minimum,
-    /// maximum and sum, all in ticks. Any values are accepted.
+    /// Adds a duration's samples that were counted elsewhere: values with their counts, then the
+    /// exact minimum, maximum and sum, all in ticks. Any values are accepted.
     pub fn record_counts(
         &mut self,
         counts: impl Iterator<Item = (u64, u64)>,
@@ -387,7 +387,7 @@ impl Figures {
         self.with_warm_up.distribution(self.ns_per_tick)
     }
 
-    /// Returns the samples of one measured duration.
+    /// Returns the samples of one measured duration in the run.
     pub fn series(&self, measure: Measure) -> &MeasureSeries {
         &self.series[measure.index()]
     }
@@ -429,7 +429,7 @@ const SAMPLES_BEYOND: f64 = 10.0;
 /// Minimum number of samples for a median: ten beyond it, as for every percentile.
 pub const SAMPLES_FOR_P50: u64 = 20;
 pub(crate) const SAMPLES_FOR_P99: u64 = 1_000;
-/// Minimum number of samples for a 99.9th percentile.
+/// Minimum number of samples for a 99.9th percentile: ten beyond it.
 pub const SAMPLES_FOR_P999: u64 = 10_000;
 
 /// Count, mean, extremes and percentiles of a measured duration, in nanoseconds. Minimum, maximum

@@ -37,7 +37,7 @@ pub(super) struct IncidentWindows {
 }
 
 impl IncidentWindows {
-    /// Computes the windows of the record's incidents, in ticks.
+    /// Computes the time windows of the incidents (strategy deaths) in a run's record, in ticks.
     pub fn from_record(record: &RunRecord) -> Self {
         // With the calibration before the run, which the launcher used to convert ticks.
         let (start, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);
@@ -63,7 +63,7 @@ impl IncidentWindows {
         Self { sorted, latest }
     }
 
-    /// Returns `true` if the order had returned before the first strategy death began.
+    /// Returns `true` if the order had returned before the run's first strategy death began.
     pub fn is_before_all(&self, row: &OrderRow) -> bool {
         self.sorted.first().is_some_and(|first| row.ended() < first.from)
     }

@@ -20,7 +20,7 @@ const NOTABLE_SHIFT: f64 = 0.5;
 const MEASURES: [Measure; 3] =
     [Measure::Stage(Stage::Submit), Measure::Stage(Stage::Return), Measure::RtVenue];
 
-/// The percentiles of a run's latencies without the orders of one strategy.
+/// The latency percentiles of a run without the orders of one strategy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaveOneOut {
     /// Index of the excluded strategy.

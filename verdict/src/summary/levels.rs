@@ -35,7 +35,8 @@ pub(super) fn summarize(figures: &Figures, plan: &Plan) -> Vec<LevelSummary> {
 }
 
 impl LevelSummary {
-    /// Returns the distribution of a measured duration; empty if the level lacks it.
+    /// Returns the distribution of a measured duration at this isolation level; empty if the level
+    /// lacks it.
     pub fn measure(&self, measure: Measure) -> Distribution {
         self.measures.get(measure.name()).copied().unwrap_or_default()
     }

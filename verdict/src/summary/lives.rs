@@ -10,8 +10,8 @@ use record::run::{Addition, EndByOperator, Incident, RunRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One incarnation of a strategy: from its start to its end. Times are nanoseconds since the start
-/// of the run.
+/// The life of one incarnation of a strategy: from its start to its end. Times are nanoseconds
+/// since the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LifeSummary {
     /// Index of the strategy.

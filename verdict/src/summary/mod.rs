@@ -210,7 +210,7 @@ pub struct Summary {
     pub interrupts: Vec<CoreInterrupts>,
 }
 
-/// The interrupts of one core during a run.
+/// The interrupts of one CPU core during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreInterrupts {
     /// Number of the core.
@@ -229,9 +229,9 @@ impl Document for Summary {
     }
 }
 
-/// Rates of planned, sent and returned orders per second; null with fewer than two orders. Orders
-/// of quarantined strategies are excluded; those of dead ones are included as far as they were sent
-/// and returned.
+/// A run's rates of planned, sent and returned orders per second; null with fewer than two orders.
+/// Orders of quarantined strategies are excluded; those of dead ones are included as far as they
+/// were sent and returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rate {
     /// Offered rate of the schedule; null under closed pacing.
@@ -242,7 +242,8 @@ pub struct Rate {
     pub completed_per_s: Option<f64>,
 }
 
-/// Distributions of the stages of the round trip by name; order by order, the stages sum to it.
+/// The distributions of the round trip's stages, by name; order by order, the stages sum to the
+/// round trip.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stages([Distribution; Stage::ALL.len()]);
 
@@ -322,7 +323,7 @@ pub struct WorkSummary {
     pub achieved_ns: f64,
 }
 
-/// The run's clock and its calibration.
+/// The run's clock (the CPU's time stamp counter) and its calibration.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClockSummary {
     /// Source of the ticks.
@@ -524,7 +525,8 @@ impl Summary {
             .chain(market)
     }
 
-    /// Returns the distribution of a measure; without samples for one that the run lacks.
+    /// Returns the distribution of a measured duration of the run; without samples for one that the
+    /// run lacks.
     pub fn distribution(&self, measure: Measure) -> Distribution {
         let market = self.market.as_ref();
         let known = match measure {

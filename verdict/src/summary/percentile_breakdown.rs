@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 const GROUPS: [(&str, f64, f64); 2] = [("p50", 0.45, 0.55), ("p99", 0.985, 0.995)];
 const MIN_ORDERS: u64 = 20;
 
-/// The mean stage times of the orders around a percentile of rt_venue.
+/// The mean stage times of the orders around a percentile of the latency rt_venue.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PercentileBreakdown {
     /// Name of the percentile of rt_venue.
@@ -27,7 +27,7 @@ pub struct PercentileBreakdown {
     pub stages: Vec<StageMean>,
 }
 
-/// The mean time of one stage over a group of orders.
+/// The mean time of one stage of the order's path over a group of orders.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageMean {
     /// Name of the stage.

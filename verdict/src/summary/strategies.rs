@@ -11,7 +11,7 @@ use protocol::stamps::Point;
 use record::run::{ProcessUsage, RunRecord};
 use serde::{Deserialize, Serialize};
 
-/// Latency, process resources and causes of slow orders of one strategy.
+/// The summary of one strategy: latency, process resources and causes of slow orders.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StrategySummary {
     /// Index of the strategy.

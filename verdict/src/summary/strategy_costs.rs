@@ -9,7 +9,7 @@ use protocol::plan::{IsolationLevel, Role};
 use record::run::{ProcessUsage, RunRecord};
 use serde::{Deserialize, Serialize};
 
-/// The costs of the strategies at one isolation level besides latency. Means are over the
+/// The costs, besides latency, of a run's strategies at one isolation level. Means are over the
 /// strategies of the level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StrategyCosts {
@@ -54,7 +54,7 @@ pub struct StrategyCosts {
 }
 
 impl StrategyCosts {
-    /// Combines a level's costs over several runs, figure by figure; `None` without any.
+    /// Combines an isolation level's costs over several runs, figure by figure; `None` without any.
     pub fn combine(all: &[Self], combine: fn(&[f64]) -> Option<f64>) -> Option<Self> {
         let middle =
             |figure: fn(&Self) -> Option<f64>| combine(&all.iter().filter_map(figure).collect::<Vec<_>>());

@@ -89,7 +89,7 @@ pub struct ThreadSummary {
 }
 
 impl ThreadSummary {
-    /// Returns how often the thread's strategy was restarted: the figures are of its last
+    /// Returns the number of restarts of the thread's strategy: the figures are of its last
     /// incarnation.
     pub fn restarts(&self, incidents: &[IncidentSummary]) -> usize {
         let own = |incident: &&IncidentSummary| self.role == format!("strategy-{}", incident.strategy);
@@ -97,7 +97,7 @@ impl ThreadSummary {
     }
 }
 
-/// The counters of one agent, with the agent's role.
+/// The counters of one agent of a thread, with the agent's role.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentSummary {
     /// Role of the agent: `orchestrator`, `gateway-1`.
@@ -161,7 +161,8 @@ pub(super) fn summarize(plan: &Plan, merged: &MergedRun, ns_per_tick: f64) -> Ve
 }
 
 impl super::Summary {
-    /// Adds to each thread's summary the gaps by what took the core away, in the order of the plan.
+    /// Adds to each thread's summary the gaps (times without its CPU core) by what took the core
+    /// away, in the order of the plan.
     pub fn attach_gaps(&mut self, classes: impl IntoIterator<Item = Vec<GapTotal>>) {
         for (thread, classes) in self.processes.iter_mut().zip(classes) {
             thread.gap_classes = classes;

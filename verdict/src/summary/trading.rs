@@ -7,7 +7,7 @@ use protocol::reject::Reject;
 use record::run::RunRecord;
 use serde::{Deserialize, Serialize};
 
-/// Fills, positions, rejections and kill switches of a run. Absent without any.
+/// The trading of a run: fills, positions, rejections and kill switches. Absent without any.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TradingSummary {
     /// Number of fills of all venues.
@@ -64,7 +64,7 @@ pub struct PositionSummary {
     pub open_sell: i64,
 }
 
-/// The number of orders refused for one reason.
+/// The number of a run's orders that were refused for one reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RejectionCount {
     /// Name of the reason; `code 97` if unknown to this build.
@@ -77,8 +77,8 @@ pub struct RejectionCount {
     pub orders: u64,
 }
 
-/// The activation of a kill switch, with the orders that it affected. Times are nanoseconds since
-/// the start of the run.
+/// The activation of a kill switch in a run, with the orders that it affected. Times are
+/// nanoseconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KillSummary {
     /// Scope of the kill switch: `all`, `strategy-0`, `credential-1`, `venue-2`, `instrument-3`.

@@ -4,7 +4,7 @@ use super::figures::{Distribution, Figures, Measure};
 use record::numbers::{counted, duration_or_dash};
 use serde::{Deserialize, Serialize};
 
-/// The orders due within the first tenth of the window, which are in no distribution, and how they
+/// The orders of a run that are due in its warm-up, the first tenth of the window, and how they
 /// would change the median.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarmUp {

@@ -6,7 +6,7 @@ use protocol::labels::{Counter, StrategyCounter};
 use protocol::plan::{MemorySettings, Plan};
 use serde::{Deserialize, Serialize};
 
-/// The walks of strategies over their working sets.
+/// The walks of a run's strategies over their working sets (memory that they touch).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkingSetSummary {
     /// Size of each strategy's working set, in bytes.

@@ -43,7 +43,7 @@ impl GridRow {
 pub type Column<'a, R> = (&'a str, &'a dyn Fn(&R) -> String);
 
 impl Grid {
-    /// Creates a table without notes. The first `keys` columns identify a row.
+    /// Creates a text table without notes. The first `keys` columns identify a row.
     pub fn new(
         name: impl Into<String>,
         title: impl Into<String>,
@@ -61,7 +61,7 @@ impl Grid {
         }
     }
 
-    /// Creates a table from values, with a row for each of `rows`.
+    /// Creates a text table from values, with a row for each of `rows`.
     pub fn from_rows<'r, R: 'r>(
         name: impl Into<String>,
         title: impl Into<String>,
@@ -73,15 +73,15 @@ impl Grid {
         Self::new(name, title, keys, columns.iter().map(|(head, _)| *head), rows.into_iter().map(row))
     }
 
-    /// Adds a note below the table.
+    /// Adds a text note below the table.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 
-    /// Formats the table for the terminal; one that is too wide is split, each piece with the key
-    /// columns. Highlights are bold if `color`.
+    /// Formats the table for the terminal; a table that is too wide is split, each piece with the
+    /// key columns. Highlights are bold if `color`.
     pub fn terminal(&self, color: bool) -> String {
         let mut text = String::new();
         if !self.title.is_empty() {
@@ -230,7 +230,7 @@ pub fn wrap(text: &str, width: usize, indent: usize) -> Vec<String> {
     lines
 }
 
-/// Wraps a text as a list item at the terminal's width.
+/// Wraps a text as a list item, at the terminal's width in columns.
 pub fn wrap_list_item(text: &str) -> String {
     wrap_indented(&format!("· {text}"), " ")
 }

@@ -23,7 +23,7 @@ pub fn table(style: TableStyle, columns: &[&str]) -> Table {
     table
 }
 
-/// Returns the table style without lines other than a rule below the head.
+/// Returns the table style that has no lines other than a rule below the head.
 pub const fn ruled() -> TableStyle {
     TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'))
 }

@@ -28,7 +28,7 @@ pub struct StageSpan {
 // Millions of them are sorted at a time.
 const _: () = assert!(size_of::<StageSpan>() == 32);
 
-/// The parameters of attributing orders' time to causes.
+/// The parameters by which orders' time is attributed to causes.
 #[derive(Clone, Debug, Default)]
 pub struct AttributionParams {
     /// Median of each stage, in ticks.
@@ -121,10 +121,10 @@ impl ThreadHistory {
     }
 }
 
-/// Splits the time of each stage by cause, and passes the stage with its ticks by cause to
-/// `on_span`. Also passes whether its order is affected so far. Spans are sorted by their ends; the
-/// pauses of a thread are ascending and disjoint, as `pauses` returns them. Returns the set of
-/// affected orders.
+/// Splits the time of each stage of the orders by cause, and passes the stage with its ticks by
+/// cause to `on_span`. Also passes whether its order is affected so far. Spans are sorted by their
+/// ends; the pauses of a thread are ascending and disjoint, as `pauses` returns them. Returns the
+/// set of affected orders.
 ///
 /// # Panics
 /// If a span names a thread or stage that does not exist. A span longer than

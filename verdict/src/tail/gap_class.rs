@@ -27,8 +27,8 @@ use record::run::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Minimum length of a gap without a kernel event that is called steal, in nanoseconds: an
-/// interrupt may take as long as a shorter one.
+/// Minimum length of a thread's gap without a kernel event that is called steal of the hypervisor,
+/// in nanoseconds: an interrupt may take as long as a shorter one.
 pub const MIN_STEAL_NS: u64 = 200_000;
 /// The resolution of the kernel's account of steal, in nanoseconds.
 const TICK_NS: u64 = 10_000_000;
@@ -71,7 +71,8 @@ pub fn confirm_steal(
     stolen
 }
 
-/// The steal of a run from two sources: by elimination, and by the kernel's account.
+/// The steal (CPU time that the hypervisor took) in a run, from two sources: by elimination, and by
+/// the kernel's account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StealAccount {
     /// Steal by elimination, in nanoseconds: times of 200 µs and more without a kernel event or a
@@ -85,8 +86,8 @@ pub struct StealAccount {
 }
 
 impl StealAccount {
-    /// Returns the steal of a run by both accounts; `None` without the kernel's record: steal is
-    /// not known then.
+    /// Returns the steal (CPU time that the hypervisor took) in a run by both accounts; `None`
+    /// without the kernel's record.
     pub fn new(record: &RunRecord, stolen: &[Vec<Gap>]) -> Option<Self> {
         let cores = &record.kernel.as_ref()?.cores;
         let ticks = stolen.iter().flatten().fold(0u64, |sum, part| sum.saturating_add(part.ticks));
@@ -97,9 +98,9 @@ impl StealAccount {
         })
     }
 
-    /// Returns why the two steal accounts cannot both be right: more was eliminated than the kernel
-    /// counted, by more than a quarter and its ticks. `None` if they can. The reverse proves
-    /// nothing: cores are stolen from threads that sleep, too.
+    /// Returns the reason why the two accounts of the hypervisor's steal cannot both be right: more
+    /// was eliminated than the kernel counted, by more than a quarter and its ticks. `None` if they
+    /// can. The reverse proves nothing: cores are stolen from threads that sleep, too.
     pub fn contradiction(&self) -> Option<String> {
         let counted = self.counted_ns?;
         let most = counted.saturating_add(counted / 4).saturating_add(self.cores.saturating_mul(TICK_NS));

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 const MAX_SLICES: u64 = 400;
 const MAX_NAMED_THREADS: usize = 3;
 
-/// The times in which the threads of a run did not run, by thread and time slice.
+/// The machine's noise in a run: the times in which threads did not run, by thread and time slice.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineNoise {
     /// Length of a slice in nanoseconds, 1 or more; slice 0 begins with the schedule.
@@ -71,7 +71,7 @@ pub struct NoiseSlice {
 }
 
 impl MachineNoise {
-    /// Computes from a merged run when its threads did not run.
+    /// Computes the machine's noise of a merged run: when its threads did not run.
     pub fn from_run(record: &RunRecord, merged: &MergedRun, classes: &[Vec<GapClass>]) -> Self {
         let (ns_per_tick, start) = (ns_per_tick(record), record.clock.start_ticks);
         let last = merged.span.last_received.max(merged.span.last_sent);

@@ -55,9 +55,10 @@ impl PauseCause {
     }
 }
 
-/// Returns when a thread did nothing for orders: the parts of its gaps and sleeps between its
-/// stamps. Stamps are ascending; parts have at least `min_ticks` ticks. The result is ascending and
-/// disjoint for any input: overlapping time belongs to the gap or sleep that ended first.
+/// Returns the pauses of a thread, in which it did nothing for orders: the parts of its gaps and
+/// sleeps between its stamps. Stamps are ascending; parts have at least `min_ticks` ticks. The
+/// result is ascending and disjoint for any input: overlapping time belongs to the gap or sleep
+/// that ended first.
 pub fn pauses(gaps: &[Gap], sleeps: &[Gap], stamps: &[u64], min_ticks: u64) -> Vec<Pause> {
     let mut splitter = GapSplitter::new(gaps, sleeps, min_ticks);
     stamps.iter().for_each(|stamp| splitter.stamp(*stamp));
@@ -101,7 +102,7 @@ impl GapSplitter {
         }
     }
 
-    /// Returns the thread's pauses, after its last stamp.
+    /// Returns the pauses of the splitter's thread, after its last stamp.
     pub fn finish(mut self) -> Vec<Pause> {
         while self.next < self.gaps.len() {
             self.split_next_gap();
@@ -171,13 +172,14 @@ impl PauseIndex {
         sum
     }
 
-    /// Returns how many ticks of `from..to` the thread paused, in the order of [`PauseCause::ALL`].
+    /// Returns the number of ticks of `from..to` in which the thread paused, in the order of
+    /// [`PauseCause::ALL`].
     pub fn ticks_within(&self, from: u64, to: u64) -> [u64; PauseCause::ALL.len()] {
         let (from, to) = (self.ticks_until(from), self.ticks_until(to.max(from)));
         std::array::from_fn(|why| to[why] - from[why])
     }
 
-    /// Returns the start of the thread's first sleep in `from..to`.
+    /// Returns the tick at which the thread's first sleep in `from..to` began.
     pub fn first_sleep(&self, from: u64, to: u64) -> Option<u64> {
         let behind = &self.pauses[self.count_before(from)..];
         let before = behind.iter().take_while(|pause| pause.from < to);

@@ -29,8 +29,8 @@ const MAX_SERVICE_NS: f64 = 3_000.0;
 /// Analyzed tail fractions: one order of this many, with the name of the fraction.
 const TAIL_FRACTIONS: [(u64, &str); 3] = [(100, "1 %"), (1_000, "0.1 %"), (10_000, "0.01 %")];
 
-/// The causes of a run's slowest orders. Times are nanoseconds of rt_venue: an order's path without
-/// its venue's time.
+/// The causes of a run's slowest orders, in nanoseconds of the latency rt_venue. Times are
+/// nanoseconds of rt_venue: an order's path without its venue's time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
     /// Run id.
@@ -94,7 +94,7 @@ impl TailPercentiles {
     }
 }
 
-/// The time of the slowest fraction of a run's orders, by cause.
+/// The time of the slowest fraction of a run's orders, by cause of the delay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TailShare {
     /// The slowest fraction of the orders, for example `0.1 %`.
@@ -177,7 +177,8 @@ impl Tail {
         tail
     }
 
-    /// Returns the table of percentiles with and without the orders that stalls affected.
+    /// Returns the table of the run's latency percentiles with and without the orders that stalls
+    /// affected.
     pub fn stall_free_grid(&self) -> Grid {
         let free = self.orders.saturating_sub(self.stall_affected);
         let rows =

@@ -21,7 +21,7 @@ pub(super) struct StrategyTails {
 }
 
 impl StrategyTails {
-    /// Creates empty totals for the strategies of a plan.
+    /// Creates empty totals of slow orders' causes for the strategies of a plan.
     pub fn new(traces: &OrderTraces<'_>, plan: &Plan) -> Self {
         if !plan.trading().has_several_kinds() && plan.isolation.only().is_some() {
             return Self::default();

@@ -68,7 +68,7 @@ pub(super) struct OrderTrace<'a> {
 pub(super) type SlownessRank = (Reverse<u64>, u64, u64);
 
 impl OrderTrace<'_> {
-    /// Returns the sort key that puts slower orders first.
+    /// Returns the sort key of the order's trace, which puts slower orders first.
     pub fn rank(&self) -> SlownessRank {
         (Reverse(self.engine_ticks), self.row.began(), self.id.word())
     }
@@ -155,7 +155,7 @@ struct TraceBlock<'a> {
 }
 
 impl<'a> OrderTraces<'a> {
-    /// Collects the traces of the measured orders of a merged run.
+    /// Collects the traces (stage times) of the measured orders of a merged run.
     pub fn new(record: &RunRecord, merged: &'a MergedRun) -> Self {
         let slots = TimeSlots::from_range(0, 0);
         let threads = StampThreads::from_plan(&record.plan);
@@ -256,14 +256,14 @@ impl<'a> OrderTraces<'a> {
         }
     }
 
-    /// Iterates over the stages of all orders, order by order.
+    /// Iterates over the stages (from stamp to stamp) of all measured orders, order by order.
     pub fn stage_spans(&self) -> impl Iterator<Item = StageSpan> {
         let of = |trace: OrderTrace<'a>| (1..PATH.len()).map(move |stamp| trace.span(stamp));
         self.iter(None).flat_map(of).filter(|span| span.stage.is_some())
     }
 
-    /// Iterates over the stages of all orders, sorted by their ends. Memory use is limited to one
-    /// part of the time.
+    /// Iterates over the stages (from stamp to stamp) of all measured orders, sorted by their ends.
+    /// Memory use is limited to one part of the time.
     pub fn spans(&self) -> impl Iterator<Item = StageSpan> {
         let slot = |at: u64| self.slots.slot_of(at);
         self.equal_parts.iter().flat_map(move |part| {

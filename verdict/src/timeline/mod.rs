@@ -34,8 +34,8 @@ const MAX_BUCKETS: u64 = 600;
 /// enough.
 const TARGET_P99_SAMPLES: u64 = 1_500;
 
-/// The latency of a run over time. Figures are rt_venue except in the stalls, which name their
-/// stage.
+/// The timeline of a run: its latency rt_venue over time, and its stalls. Figures are rt_venue
+/// except in the stalls, which name their stage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
     /// Run id.

@@ -23,7 +23,7 @@ pub(super) fn threshold_ns(median_ns: u64) -> u64 {
     median_ns.saturating_mul(STALL_FACTOR).max(MIN_STALL_NS)
 }
 
-/// A time in which orders waited in a hand-off for far longer than usual.
+/// A stall of a run: a time in which orders waited in a hand-off for far longer than usual.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
     /// Start of the stall, in nanoseconds from the start of the schedule.
@@ -95,7 +95,8 @@ impl Stalls {
         });
     }
 
-    /// Returns the number of stalls, their total length in ticks, and the longest of them.
+    /// Returns the number of the run's stalls, their total length in ticks, and the longest of
+    /// them.
     pub fn finish(mut self, start: u64, ns_per_tick: f64) -> (u64, u64, Vec<Stall>) {
         self.compact();
         let total = self.found.len() as u64;

@@ -20,7 +20,8 @@ use record::numbers::counted;
 use serde::{Deserialize, Serialize};
 use verdict::summary::Distribution;
 
-/// The entry of `launcher board`.
+/// The properties of experiments of `launcher board`, the benchmark of a value board (latest values
+/// in shared memory).
 pub const KIND: KindEntry = KindEntry {
     title: "The board: one writer, any number of readers",
     rows: RowKind::BoardRun,
@@ -81,7 +82,7 @@ pub struct BoardPlan {
     pub decide_every_ns: Option<u64>,
 }
 
-/// The axes of a board's benchmark, the slowest one first.
+/// The settings that a board benchmark varies, the slowest one first.
 pub const AXES: [Axis; 7] =
     [Axis::Mode, Axis::SizeBytes, Axis::Readers, Axis::Waiting, Axis::Isolation, Axis::On, Axis::Nodes];
 
@@ -90,7 +91,7 @@ const SETTINGS: [&str; 10] =
     ["mode", "readers", "size_bytes", "cells", "slots", "isolation", "waiting", "on", "nodes", "carrier"];
 
 impl BoardPlan {
-    /// Reads the settings that all cases of an experiment share.
+    /// Reads the settings that all cases of a board benchmark share.
     ///
     /// # Errors
     /// A figure of another type.
@@ -181,8 +182,8 @@ pub struct BoardCase {
     pub problems: Vec<String>,
 }
 
-/// How far apart the readers of a board decided, by the values that each reader read for a decision
-/// tick.
+/// The skew of a board's readers: how far apart they decided, by the values that each read for a
+/// decision tick.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardSkew {
     /// Number of decision ticks for which every reader read, of the last 4,096.
@@ -269,7 +270,7 @@ pub struct BoardUsage {
     pub faults: u64,
 }
 
-/// The death of a writer or a reader in the board benchmark: process, signal and time.
+/// The death of a writer or a reader process in the board benchmark: process, signal and time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardDeath {
     /// Name of the process: `board-writer`, `board-reader-3`.
@@ -292,8 +293,8 @@ pub struct BoardCurve {
 }
 
 impl Boards {
-    /// Returns whether the benchmark's latencies may be quoted: by invalid results, machine and
-    /// cores.
+    /// Returns whether the board benchmark's latencies may be quoted: by invalid results, machine
+    /// and cores.
     pub fn fitness(&self) -> Fitness {
         let mut reasons = Vec::new();
         let invalid = self.cases.iter().filter(|case| !case.is_valid()).count();
@@ -322,20 +323,22 @@ impl Boards {
 }
 
 impl BoardCase {
-    /// Converts the case to the figures of a row, by name.
+    /// Converts the case of a board benchmark to the figures of a row, by name.
     pub fn figures(&self) -> Figures {
         let mut figures = Figures::from_record(self);
         let _ = figures.take_settings(&SETTINGS);
         figures
     }
 
-    /// Returns the share of the written versions that readers missed; `None` without readers.
+    /// Returns the share (0 to 1) of the board's written versions that readers missed; `None`
+    /// without readers.
     pub fn missed_share(&self) -> Option<f64> {
         let written = self.writer.writes.saturating_mul(self.readers);
         (written > 0).then(|| self.all.missed as f64 / written as f64)
     }
 
-    /// Returns `true` if versions add up, nothing was torn and everything due was written.
+    /// Returns `true` if the board's case is valid: versions add up, nothing was torn and
+    /// everything due was written.
     pub fn is_valid(&self) -> bool {
         self.problems.is_empty()
     }

@@ -23,7 +23,8 @@ pub struct BoardWarnings {
     pub reads_per_s: Option<u64>,
 }
 
-/// A figure of a case that reached its limit. It does not make the case invalid.
+/// A warning that a figure of a board benchmark's case reached its limit. It does not make the case
+/// invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardWarning {
     /// The name of the limited figure: `write-p99`.
@@ -36,7 +37,7 @@ pub struct BoardWarning {
     pub unit: String,
 }
 
-/// A figure of a case that can have a limit.
+/// A figure of a board benchmark's case that can have a limit.
 #[derive(Debug)]
 pub struct BoardThreshold {
     /// Name of the figure on the command line.
@@ -47,7 +48,8 @@ pub struct BoardThreshold {
     measured: fn(&BoardCase) -> Option<u64>,
 }
 
-/// All figures that can have a limit, in the order of the seed's table.
+/// All figures of a board benchmark that can have a limit, in the order of the original benchmark's
+/// table.
 pub const THRESHOLDS: [BoardThreshold; 6] = [
     BoardThreshold {
         name: "write-p50",
@@ -88,7 +90,7 @@ pub const THRESHOLDS: [BoardThreshold; 6] = [
 ];
 
 impl BoardThreshold {
-    /// Returns the place of this figure's limit in `limits`.
+    /// Returns this figure's limit in `limits`, for writing.
     pub fn limit_in<'a>(&self, limits: &'a mut BoardWarnings) -> &'a mut Option<u64> {
         (self.limit)(limits)
     }
@@ -108,8 +110,8 @@ impl BoardThreshold {
 }
 
 impl BoardWarnings {
-    /// The limits of the benchmark that this project started from. Its rates are upper limits too:
-    /// beyond the load that it was tried with.
+    /// The limits of the original board benchmark, from which this project started. Its rates are
+    /// upper limits too: beyond the load that it was tried with.
     pub const SEED: Self = Self {
         writer_p50_ns: Some(2_000),
         writer_p99_ns: Some(60_000),
@@ -119,14 +121,14 @@ impl BoardWarnings {
         reads_per_s: Some(700_000),
     };
 
-    /// Returns a warning for each figure of a case that reached its limit.
+    /// Returns a warning for each figure of a board benchmark's case that reached its limit.
     pub fn check(&self, case: &BoardCase) -> Vec<BoardWarning> {
         THRESHOLDS.iter().filter_map(|threshold| threshold.check(*self, case)).collect()
     }
 }
 
 impl BoardWarning {
-    /// Describes the warning: `write-p99 is 61 µs, limit 60 µs`.
+    /// Describes the warning about a figure's limit: `write-p99 is 61 µs, limit 60 µs`.
     pub fn describe(&self) -> String {
         let text = |value| if self.unit == "ns" { duration(value) } else { format!("{}/s", short(value)) };
         format!("{} is {}, limit {}", self.threshold, text(self.measured), text(self.limit))

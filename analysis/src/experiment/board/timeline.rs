@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use verdict::summary::Distribution;
 
-/// The figures of a sixtieth of a case's time over all threads: nanoseconds, percentiles to one
-/// part in 32.
+/// The figures of one sixtieth of the time of a board benchmark's case, over all threads:
+/// nanoseconds, percentiles to one part in 32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BoardSlice {
@@ -48,8 +48,9 @@ pub struct ThreadLatencies<'a> {
 const HEAD: [&str; 10] =
     ["thread", "measure", "begin_ns", "count", "min_ns", "mean_ns", "p50_ns", "p95_ns", "p99_ns", "max_ns"];
 
-/// Returns a CSV table with a row for each slice of each measure, ordered by time. Slices without a
-/// value are left out; an unknown percentile is an empty cell.
+/// Returns a CSV table of the board benchmark's latencies over time, with a row for each time slice
+/// of each measure, ordered by time. Slices without a value are left out; an unknown percentile is
+/// an empty cell.
 ///
 /// # Errors
 /// Never in memory.

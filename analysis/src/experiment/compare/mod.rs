@@ -13,7 +13,7 @@ use record::document::answer_json;
 use serde::{Deserialize, Serialize};
 use verdict::summary::Measure;
 
-/// The entry of `launcher compare`.
+/// The properties of experiments of `launcher compare`, which compares settings A and B.
 pub const KIND: KindEntry = KindEntry {
     title: "Compare",
     has_pairs: true,
@@ -74,7 +74,7 @@ impl Comparisons {
         Some(Self { comparisons, notes: compared.notes.clone() })
     }
 
-    /// Returns the comparisons as JSON, the output of `--json`.
+    /// Returns the comparisons as a JSON document, the output of `--json`.
     pub fn json(&self) -> serde_json::Result<Vec<u8>> {
         answer_json("bulkhead.compare/2", self)
     }
@@ -102,8 +102,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares the runs of two settings: the endpoint, the other total times, and each stage.
-    /// rt_venue is compared with and without the machine's stalls.
+    /// Compares the runs of settings A and B: the endpoint (compared figures), the other total
+    /// times, and each stage.
     pub fn new(
         (a, a_runs): (&str, &[RunOutline]),
         (b, b_runs): (&str, &[RunOutline]),

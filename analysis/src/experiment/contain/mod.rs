@@ -19,10 +19,11 @@ use system::named_enum;
 use verdict::merge::OrderLosses;
 use verdict::summary::{AroundFault, VenueIncident};
 
-/// Factor of the longest wait before the incident above which a survivor's wait during it counts as
-/// harm. Waits up to [`MIN_WAIT_NS`] never count.
+/// Factor by which a surviving strategy's longest wait must grow in an incident to count as harm.
+/// Waits up to [`MIN_WAIT_NS`] never count.
 pub const WAIT_FACTOR: u64 = 4;
-/// Minimum wait that counts as harm, in nanoseconds: shorter ones are the machine's own.
+/// Minimum wait of a surviving strategy that counts as harm, in nanoseconds: shorter ones are the
+/// machine's own.
 pub const MIN_WAIT_NS: u64 = 50_000_000;
 
 named_enum! {
@@ -70,7 +71,7 @@ impl Confidential {
 pub(in crate::experiment) const CONFIDENTIAL_NOTE: &str = "confidential: whether a strategy is refused another one's memory (against mistakes: it has it not mapped, but may open it \
      by name), as the fault read-others tried; (rule): not tried, by what the level separates";
 
-/// Whether a level hides a strategy's memory from others, and whether that was tried.
+/// Whether an isolation level hides a strategy's memory from others, and whether that was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LevelConfidentiality {
     /// The isolation level.
@@ -82,8 +83,8 @@ pub struct LevelConfidentiality {
 }
 
 impl LevelConfidentiality {
-    /// Returns the confidentiality that was tried at a level, or else the one that follows from the
-    /// level's rules.
+    /// Returns the confidentiality of memory that was tried at an isolation level, or else the one
+    /// that follows from the level's rules.
     pub fn of(isolation: IsolationLevel, rows: &[Containment]) -> Self {
         let tried = rows.iter().filter(|row| row.others.is_empty() && row.isolation == isolation);
         // One read is enough.
@@ -93,13 +94,13 @@ impl LevelConfidentiality {
         }
     }
 
-    /// Formats the confidentiality as a cell of a table: `no`, `yes (rule)`.
+    /// Formats the level's confidentiality of memory as a cell of a table: `no`, `yes (rule)`.
     pub fn cell(&self) -> String {
         format!("{}{}", self.confidential, if self.is_tried { "" } else { " (rule)" })
     }
 }
 
-/// The entry of `launcher contain`.
+/// The properties of experiments of `launcher contain`, which injects faults at isolation levels.
 pub const KIND: KindEntry = KindEntry {
     title: "What isolation buys",
     keeps_failures: true,
@@ -114,7 +115,7 @@ pub const KIND: KindEntry = KindEntry {
     ..sweep::RUNS
 };
 
-/// The outcome of a fault, as saved among the figures of its run.
+/// The outcome of an injected fault, as saved among the figures of its run.
 pub enum FaultOutcome {
     /// The outcome of a strategy's fault.
     Strategy(Containment),
@@ -130,7 +131,7 @@ const VENUE: &str = "venue";
 const ROLE: &str = "role";
 
 impl Figures {
-    /// Adds the outcome of a fault to the figures of its run.
+    /// Adds the outcome of an injected fault to the figures of its run.
     pub fn insert_outcome(&mut self, outcome: &FaultOutcome) {
         match outcome {
             FaultOutcome::Strategy(outcome) => self.insert(STRATEGY, outcome),
@@ -157,7 +158,7 @@ pub struct Undisturbed {
 const UNDISTURBED: &str = "undisturbed";
 
 impl Experiment {
-    /// Adds to a containment table the results of `launcher disturb` for the same faults.
+    /// Adds to a containment experiment the results of `launcher disturb` for the same faults.
     pub fn set_undisturbed(&mut self, found: &[Undisturbed]) {
         self.figures.insert(UNDISTURBED, &found);
     }
@@ -189,7 +190,7 @@ pub struct Containments {
 }
 
 impl Containments {
-    /// Collects the outcomes of an experiment's faults.
+    /// Collects the outcomes of a containment experiment's faults.
     pub fn from_experiment(experiment: &Experiment) -> Result<Self, String> {
         fn all<T: serde::de::DeserializeOwned>(
             experiment: &Experiment,
@@ -230,7 +231,7 @@ impl Containments {
         })
     }
 
-    /// Returns a text for each level and each technique that was tried: how many faults it
+    /// Returns a text for each isolation level and technique that was tried: how many faults it
     /// contains, in runs with one level.
     pub fn summaries(&self) -> Vec<(IsolationLevel, Technique, String)> {
         let unmixed = self.rows.iter().filter(|row| row.others.is_empty());
@@ -257,7 +258,8 @@ impl Containments {
     }
 }
 
-/// The outcome of one fault with one technique at one isolation level. Times are nanoseconds.
+/// The outcome of one injected fault with one technique at one isolation level. Times are
+/// nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containment {
     /// The isolation level of the strategy with the fault.
@@ -309,8 +311,8 @@ pub struct Containment {
 }
 
 impl Containment {
-    /// Returns the strategies' levels in words: the level of the strategy with the fault, and those
-    /// of the others if the run mixes levels: `process, others thread`.
+    /// Returns the isolation levels of the strategies in words: that of the strategy with the
+    /// fault, and those of the others if the run mixes levels: `process, others thread`.
     pub fn levels(&self) -> String {
         let others: Vec<String> = self.others.iter().map(|level| level.to_string()).collect();
         let others =
@@ -371,8 +373,8 @@ pub struct RoleContainment {
     pub folder: String,
 }
 
-/// The cost of a ring's crash protection: the time of a push and a pop with and without it, in
-/// nanoseconds. Measured with `array-queue` (and `channel`, the same ring).
+/// The cost of a ring's crash protection: nanoseconds of a push and a pop with and without it.
+/// Measured with `array-queue` (and `channel`, the same ring).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProtectionCost {
     /// Median time of a push and a pop without crash protection, in nanoseconds.
@@ -387,10 +389,10 @@ pub struct ProtectionCost {
 }
 
 impl ProtectionCost {
-    /// The name of the protection cost among the figures of an experiment.
+    /// The name of the crash protection's cost among the figures of an experiment.
     pub const NAME: &'static str = "cost";
 
-    /// Returns the protection cost that an experiment measured, or was given.
+    /// Returns the cost of crash protection that an experiment measured, or was given.
     pub fn from_experiment(experiment: &Experiment) -> Result<Option<Self>, String> {
         experiment.figures.part(Self::NAME).map_err(|error| format!("{}: {error}", Self::NAME))
     }

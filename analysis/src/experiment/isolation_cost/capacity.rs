@@ -12,7 +12,7 @@ use record::numbers::{duration, duration_or_dash, plain};
 use serde::{Deserialize, Serialize};
 use verdict::table::{Column, Grid};
 
-/// The capacity of each level, and the limits of the search.
+/// The capacity (highest order rate) of each isolation level, and the limits of the search for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
     /// The limits of the search: the bound on p99, and the first rate.
@@ -22,7 +22,7 @@ pub struct Capacity {
     pub levels: Vec<LevelCapacity>,
 }
 
-/// The result of the capacity search for one level.
+/// The result of the capacity search (for the highest order rate) at one isolation level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelCapacity {
     /// Isolation level.
@@ -52,15 +52,17 @@ pub struct LevelCapacity {
 }
 
 impl Capacity {
-    /// The name of the capacity among the figures of a bill.
+    /// The name of the capacities among the figures of a bill, the experiment on isolation costs.
     pub const NAME: &'static str = "capacity";
 
-    /// Returns the plan and the result of a bill's capacity search; `None` if none was requested.
+    /// Returns the plan and the result of a bill's search for the highest order rates; `None` if
+    /// none was requested.
     pub fn from_bill(bill: &Experiment) -> Result<Option<Self>, String> {
         bill.figures.part(Self::NAME).map_err(|error| error.to_string())
     }
 
-    /// Computes the capacities from the rows of the experiment that searched them.
+    /// Computes the highest order rates of isolation levels from the rows of the experiment that
+    /// searched them.
     pub fn from_search(search: &Experiment) -> Result<Self, String> {
         let limits = SearchLimits::from_experiment(search)?;
         let settings = search.settings();

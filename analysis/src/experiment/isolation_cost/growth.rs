@@ -15,7 +15,8 @@ use verdict::chart::axis;
 use verdict::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine};
 use verdict::table::Grid;
 
-/// The cost that a level adds to threads along a setting, at one percentile of the endpoint.
+/// The growth of a level's cost: what it adds to threads along a setting, at one latency
+/// percentile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Growth {
     /// The setting that varies.

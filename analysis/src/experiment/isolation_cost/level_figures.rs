@@ -22,7 +22,7 @@ pub(in crate::experiment) type Repeat<'a> = (u32, &'a RunOutline);
 /// A figure of one strategy, or of several together.
 type OfStrategy<'a> = &'a dyn Fn(&StrategyUsage) -> Option<f64>;
 
-/// The figures of a level's strategies besides latency, over all repeats.
+/// The figures of an isolation level's strategies besides latency, over all repeats.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelFigures {
     /// Number of repeats.
@@ -56,8 +56,8 @@ pub struct LevelFigures {
     pub stolen: Option<StolenShare>,
 }
 
-/// The share of a level's orders that steal of the host affected: a covariate, which must be equal
-/// between levels.
+/// The share (0 to 1) of a level's orders that steal of the host affected: a covariate, which must
+/// be equal between levels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StolenShare {
     /// The affected share, 0 to 1, and its difference to threads.
@@ -72,7 +72,7 @@ pub struct StolenShare {
 /// are one in a hundred, half.
 pub(super) const STOLEN_MARGIN: f64 = 0.005;
 
-/// One figure of a level, and its difference to that of the first threads.
+/// One figure of an isolation level, and its difference to that of the first threads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelFigure {
     /// Mean of the figure over the repeats.
@@ -85,7 +85,7 @@ pub struct LevelFigure {
     pub added: Option<Estimate>,
 }
 
-/// The ratios of a level to threads, pooled over the repeats in which they took turns.
+/// The ratios of an isolation level to threads, pooled over the repeats in which they took turns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnRatios {
     /// Number of repeats that were pooled.

@@ -30,7 +30,7 @@ use record::document::answer_json;
 use serde::{Deserialize, Serialize};
 use verdict::summary::StrategyCosts;
 
-/// The entry of `launcher bill`.
+/// The properties of experiments of `launcher bill`, which measures what isolation levels cost.
 pub const KIND: KindEntry = KindEntry {
     title: "The bill",
     has_pairs: true,
@@ -67,7 +67,8 @@ pub fn picture(experiment: &Experiment) -> Result<String, String> {
     growth_picture(&bill).ok_or_else(|| NO_CURVES.into())
 }
 
-/// Returns the bill of the runs made so far, also of an experiment that is not complete.
+/// Returns the costs of isolation levels from the runs made so far, also of an experiment that is
+/// not complete.
 pub fn answer_so_far(experiment: &Experiment) -> Result<Answer, String> {
     let runs = ExperimentRuns::new(experiment);
     let isolation_costs = IsolationCosts::from_runs(&runs)?;
@@ -75,8 +76,8 @@ pub fn answer_so_far(experiment: &Experiment) -> Result<Answer, String> {
     Ok(Answer { report: report(&runs, &isolation_costs), json })
 }
 
-/// Default number of repeats of a bill: of 100 simulated bills with this number, the A/A test
-/// declares equivalence in at least 80 and a difference in at most 5.
+/// Default number of repeats of a bill (experiment on isolation costs): of 100 simulated bills with
+/// this number, the A/A test declares equivalence in at least 80 and a difference in at most 5.
 pub const REPEATS: u32 = 15;
 
 /// The name of what each level contains, among the figures of a bill.
@@ -195,13 +196,14 @@ pub struct LevelCost {
 }
 
 impl LevelCost {
-    /// Iterates over the comparisons of all percentiles of the endpoint.
+    /// Iterates over the level's comparisons with threads, at all latency percentiles that the
+    /// experiment compares.
     pub fn lines(&self) -> impl Iterator<Item = &ComparisonLine> {
         std::iter::once(&self.line).chain(&self.further)
     }
 }
 
-/// The isolation level and technique with which a row of a bill is compared.
+/// The reference of a bill's row: the isolation level and technique with which it is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reference {
     /// The isolation level of the reference.
@@ -211,7 +213,7 @@ pub struct Reference {
 }
 
 impl IsolationCosts {
-    /// Computes the bill of an experiment's runs.
+    /// Computes the costs of isolation levels from an experiment's runs.
     ///
     /// # Errors
     /// The experiment varies what a bill does not have.
@@ -245,8 +247,8 @@ impl IsolationCosts {
 }
 
 impl Experiment {
-    /// Adds to a bill the number of faults that each level contains, measured by another
-    /// experiment.
+    /// Adds to a bill (experiment on isolation costs) the number of faults that each level
+    /// contains, measured by another experiment.
     pub fn set_contains(&mut self, contains: &[LevelContains], cost: Option<ProtectionCost>) {
         self.figures.insert(CONTAINS, &contains);
         self.figures.insert(ProtectionCost::NAME, &cost);
@@ -254,7 +256,7 @@ impl Experiment {
 }
 
 impl IsolationCostRow {
-    /// The variant of a row that repeats its reference.
+    /// The variant name of a bill's row that repeats its reference (A/A test).
     pub const AA_TEST: &'static str = "A/A";
 
     /// Iterates over the figures, and those that are one placement's alone; each with whether it is
@@ -270,7 +272,7 @@ impl IsolationCostRow {
         differences.chain(of_placement.map(|line| (line, false)))
     }
 
-    /// Returns the isolation level, with the other settings that distinguish the row.
+    /// Returns the row's isolation level, with the other settings that distinguish the row.
     pub fn level(&self) -> String {
         let messages = native::messages_of(self.isolation, self.technique);
         let level = messages.map_or_else(|| self.isolation.to_string(), |_| NATIVE.to_owned());

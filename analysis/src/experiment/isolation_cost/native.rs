@@ -3,7 +3,7 @@
 
 use protocol::plan::{Isolation, IsolationLevel, Technique};
 
-/// The name of the level `native`, among the levels of `--isolation`.
+/// The name of the level `native`, queues on the heap, among the isolation levels of `--isolation`.
 pub const NATIVE: &str = "native";
 
 /// The techniques of the arm, and what sets their rows apart. Levels are compared with the first.

@@ -8,16 +8,17 @@ use crate::stats::{Evidence, Ranking, median, rank};
 use record::numbers::plain;
 use std::collections::BTreeMap;
 
-/// A function that returns the figure of one run by which cells are compared.
+/// A function that returns the figure of one run of the queue benchmark, by which settings are
+/// compared.
 pub type RunFigure = fn(&LabRun) -> Option<f64>;
 
-/// CPU time of producers and consumers in a run, in nanoseconds.
+/// CPU time of producers and consumers in a run of the queue benchmark, in nanoseconds.
 pub const CPU: RunFigure = |run| Some(run.producer.plus(run.consumer).cpu_ns as f64);
-/// Median latency of a run, in nanoseconds.
+/// Median latency of a run of the queue benchmark, in nanoseconds.
 pub const P50: RunFigure = |run| run.latency?.p50_ns.map(|ns| ns as f64);
-/// 99th percentile of a run's latency, in nanoseconds.
+/// 99th percentile of latency in a run of the queue benchmark, in nanoseconds.
 pub const P99: RunFigure = |run| run.latency?.p99_ns.map(|ns| ns as f64);
-/// Duration of a run, in nanoseconds.
+/// Duration of a run of the queue benchmark, in nanoseconds.
 pub const RUN_TIME: RunFigure = |run| Some(run.run_ns as f64);
 
 fn by_number(cell: &LabCell, figure: RunFigure) -> BTreeMap<u32, f64> {
@@ -30,14 +31,16 @@ fn paired(a: &LabCell, b: &LabCell, figure: RunFigure) -> Vec<(u32, f64, f64)> {
     a.into_iter().filter_map(|(number, a)| Some((number, a, *b.get(&number)?))).collect()
 }
 
-/// Judges one cell of a lab against another one, by a figure of their runs.
+/// Judges one cell (combination of settings) of the queue benchmark against another one, by a
+/// figure of their runs.
 pub fn judge_cells(a: &LabCell, b: &LabCell, figure: RunFigure) -> Evidence {
     let pairs = paired(a, b, figure);
     let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().map(|(_, a, b)| (a, b)).unzip();
     Evidence::from_repeats(&a, &b, 0.0)
 }
 
-/// Ranks cells of a lab by a figure of their runs. `None` for fewer than two that have it.
+/// Ranks cells (combinations of settings) of the queue benchmark by a figure of their runs. `None`
+/// for fewer than two that have it.
 pub fn rank_cells<'a>(cells: &[&'a LabCell], figure: RunFigure) -> Option<(Vec<&'a LabCell>, Ranking)> {
     let middle = |cell: &LabCell| median(&by_number(cell, figure).into_values().collect::<Vec<_>>());
     let known = cells.iter().filter_map(|cell| Some((*cell, middle(cell)?)));
@@ -46,7 +49,7 @@ pub fn rank_cells<'a>(cells: &[&'a LabCell], figure: RunFigure) -> Option<(Vec<&
     Some((cells, ranking))
 }
 
-/// Judges a way of waiting against busy waiting at the same queue and speeds: of each run number
+/// Judges a way of waiting against busy waiting with the same queue and speeds: of each run number
 /// the median ratio over the selected cells. `None`: no such cell has a counterpart.
 pub fn wait_against_busy(
     measured: &[MeasuredLabCell<'_>],
@@ -66,7 +69,8 @@ pub fn wait_against_busy(
     (!ratios.is_empty()).then(|| Evidence::from_repeats(&vec![1.0; ratios.len()], &ratios, 0.0))
 }
 
-/// Formats a ratio for a table: `4.20×`, or its interval where the repeats disagree on the factor.
+/// Formats the ratio of a comparison for a table: `4.20×`, or its interval where the repeats
+/// disagree on the factor.
 pub fn multiple(evidence: &Evidence) -> String {
     match evidence.difference.filter(|_| evidence.is_known()) {
         Some(found) if evidence.has_factor() => format!("{}×", plain(found.ratio.value)),
@@ -76,7 +80,7 @@ pub fn multiple(evidence: &Evidence) -> String {
     }
 }
 
-/// Formats a ratio for a sentence: `4.20 × [4.10–4.35]`, or why there is none.
+/// Formats the ratio of a comparison for a sentence: `4.20 × [4.10–4.35]`, or why there is none.
 pub fn factor(evidence: &Evidence) -> String {
     let Some(found) = evidence.difference.filter(|_| evidence.is_known()) else {
         return evidence.describe();

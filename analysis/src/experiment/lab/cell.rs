@@ -61,7 +61,7 @@ pub struct LabCell {
 }
 
 impl LabCell {
-    /// Reads the cell of an experiment's setting, without runs.
+    /// Reads a cell of the queue benchmark from an experiment's setting, without runs.
     ///
     /// # Errors
     /// A setting that is missing, or that cannot be read.
@@ -70,7 +70,7 @@ impl LabCell {
         cell.map_err(|error| format!("{}: {error}", setting.name))
     }
 
-    /// Converts the cell to the setting of its rows.
+    /// Converts the cell (combination of settings) to the setting of its rows.
     pub fn setting(&self) -> Setting {
         Setting::from_texts(self.name(), Figures::from_record(self).take_settings(&SETTINGS), &AXES)
     }
@@ -87,12 +87,12 @@ impl LabCell {
         Ok(all)
     }
 
-    /// Returns the runs in which every check passed.
+    /// Returns the cell's runs of the queue benchmark in which every check passed.
     pub fn valid_runs(&self) -> impl Iterator<Item = &LabRun> + Clone {
         self.made.iter().filter(|run| run.problems.is_empty())
     }
 
-    /// Returns the speeds of producer and consumer: `fast→slow`.
+    /// Returns the speeds of the cell's producer and consumer: `fast→slow`.
     pub fn speeds(&self) -> String {
         format!("{}→{}", self.producer, self.consumer)
     }
@@ -106,7 +106,7 @@ impl LabCell {
         format!("{} {}{ends} {} {}", self.technique, self.isolation, self.speeds(), self.wait)
     }
 
-    /// Returns the queue, without the speeds of its ends and the way of waiting.
+    /// Returns the name of the cell's queue, without the speeds of its ends and the way of waiting.
     pub fn carrier(&self) -> String {
         let ends = match (self.producers, self.consumers) {
             (1, 1) => String::new(),

@@ -14,11 +14,11 @@ pub const PAIRS: [(Speed, Speed); 4] = [
     (Speed::Slow, Speed::Slow),
 ];
 
-/// A cell of a lab that has a valid run, with its figures.
+/// A cell (combination of settings) of the queue benchmark that has a valid run, with its figures.
 pub type MeasuredLabCell<'a> = (&'a LabCell, CellFigures);
 
-/// Returns the cells of a lab that have a valid run, with their figures, in the order of the
-/// tables.
+/// Returns the cells (combinations of settings) of the queue benchmark that have a valid run, with
+/// their figures, in the order of the tables.
 pub fn measured(lab: &Lab) -> Vec<MeasuredLabCell<'_>> {
     lab.cells
         .iter()
@@ -26,7 +26,8 @@ pub fn measured(lab: &Lab) -> Vec<MeasuredLabCell<'_>> {
         .collect()
 }
 
-/// Latency, throughput and CPU time of one cell, over its valid runs.
+/// Latency, throughput and CPU time of one cell (combination of settings) of the queue benchmark,
+/// over its valid runs.
 #[derive(Clone, Debug)]
 pub struct CellFigures {
     /// The spread of the runs' durations, in nanoseconds.
@@ -84,14 +85,14 @@ impl CellFigures {
         })
     }
 
-    /// Returns the CPU time of producers and consumers per event, in nanoseconds.
+    /// Returns the cell's CPU time of producers and consumers per event, in nanoseconds.
     pub fn cpu(&self) -> f64 {
         self.producer_cpu + self.consumer_cpu
     }
 }
 
-/// The figures of a cell in the output of `--json`: medians over its valid runs. Times are
-/// nanoseconds; CPU time is of an event.
+/// The figures of a cell of the queue benchmark in the output of `--json`: medians over its valid
+/// runs. Times are nanoseconds; CPU time is of an event.
 #[derive(Debug, Serialize)]
 pub struct CellSummary {
     cell: String,
@@ -121,7 +122,8 @@ pub struct CellSummary {
     consumer_cpu_ns: f64,
 }
 
-/// Returns the figures of every cell that has a valid run.
+/// Returns the figures of every cell (combination of settings) of the queue benchmark that has a
+/// valid run.
 pub fn summaries(lab: &Lab) -> Vec<CellSummary> {
     measured(lab).into_iter().map(|(cell, figures)| CellSummary::new(lab, cell, &figures)).collect()
 }

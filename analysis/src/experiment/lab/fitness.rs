@@ -8,7 +8,8 @@ use record::fitness::{Fitness, preemption_reason, starved_reason};
 const MIN_JUDGED_NS: u64 = 10_000_000;
 
 impl Lab {
-    /// Returns whether the latencies may be quoted: judged by machine, cores and runs.
+    /// Returns whether the queue benchmark's latencies may be quoted: judged by machine, cores and
+    /// runs.
     pub fn fitness(&self) -> Fitness {
         let ends = |cell: &LabCell| usize::from(cell.producers) + usize::from(cell.consumers);
         let most = self.cells.iter().map(ends).max().unwrap_or(0);

@@ -22,7 +22,7 @@ use record::numbers::counted;
 use serde::{Deserialize, Serialize};
 use system::named_enum;
 
-/// The entry of `launcher lab`.
+/// The properties of experiments of `launcher lab`, the queue benchmark.
 pub const KIND: KindEntry = KindEntry {
     title: "Which queue, which way of waiting",
     rows: RowKind::QueueRun,
@@ -48,7 +48,7 @@ pub const KIND: KindEntry = KindEntry {
     ..sweep::RUNS
 };
 
-/// The axes of a lab, the slowest one first.
+/// The settings that the queue benchmark varies, the slowest one first.
 pub const AXES: [Axis; 7] = [
     Axis::Technique,
     Axis::Isolation,
@@ -101,7 +101,8 @@ pub struct Lab {
     pub cells: Vec<LabCell>,
 }
 
-/// The settings that all cells of a lab share, saved among the figures of the whole experiment.
+/// The settings that all cells of the queue benchmark share, saved among the figures of the whole
+/// experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabPlan {
     /// Number of events in a run, of all producers together.
@@ -137,7 +138,7 @@ pub struct LabPlan {
     pub unfit: Vec<String>,
 }
 
-/// The duration of `sleep(1 ms)` on this machine: medians in nanoseconds.
+/// How long `sleep(1 ms)` takes on this machine: medians in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SleepSample {
     /// Median duration with the default timer slack of a process (50 µs), in nanoseconds.
@@ -157,7 +158,7 @@ struct LabDocument<'a> {
 }
 
 impl LabPlan {
-    /// Reads the settings that all cells of an experiment share.
+    /// Reads the settings that all cells of a queue benchmark share.
     ///
     /// # Errors
     /// A figure that is missing, or of another type.
@@ -165,17 +166,17 @@ impl LabPlan {
         experiment.figures.record().map_err(|error| error.to_string())
     }
 
-    /// Returns the number of events in a run of a cell.
+    /// Returns the number of events (messages) in a run of a cell of the queue benchmark.
     pub fn events_of(&self, cell: &LabCell) -> u64 {
         cell.events.unwrap_or(self.events)
     }
 
-    /// Returns the number of runs of a cell.
+    /// Returns the number of runs of a cell of the queue benchmark.
     pub fn runs_of(&self, cell: &LabCell) -> u32 {
         cell.runs.unwrap_or(self.runs)
     }
 
-    /// Returns the number of slots in a cell's queue.
+    /// Returns the number of slots in the queue of a benchmark cell.
     pub fn slots_of(&self, cell: &LabCell) -> u32 {
         cell.slots.unwrap_or(self.capacity)
     }
@@ -194,7 +195,7 @@ impl LabPlan {
 }
 
 impl Lab {
-    /// Reads the lab from the rows of its experiment.
+    /// Reads the queue benchmark from the rows of its experiment.
     ///
     /// # Errors
     /// A row whose settings or figures are not those of a lab.
@@ -218,13 +219,13 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Returns the number of finished runs, and the number of planned ones.
+    /// Returns the numbers of finished and of planned runs of the queue benchmark.
     pub fn progress(&self) -> (usize, usize) {
         let planned = self.cells.iter().map(|cell| self.plan.runs_of(cell) as usize);
         (self.cells.iter().map(|cell| cell.valid_runs().count()).sum(), planned.sum())
     }
 
-    /// Returns the maximum number of runs that were made at the same time.
+    /// Returns the maximum number of the benchmark's runs that were made at the same time.
     pub fn side_by_side(&self) -> u32 {
         self.cells.iter().flat_map(LabCell::valid_runs).map(|run| run.side_by_side).max().unwrap_or(0)
     }

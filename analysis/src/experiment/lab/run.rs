@@ -86,12 +86,13 @@ impl SideCost {
 /// The minimum number of samples beyond a percentile that is shown.
 const MIN_SAMPLES_BEYOND: f64 = 10.0;
 
-/// Creates an empty histogram of latencies, with three significant digits.
+/// Creates an empty histogram of latencies in nanoseconds, with three significant digits.
 pub fn histogram() -> Histogram<u64> {
     Histogram::new(3).expect("three digits are allowed")
 }
 
-/// Returns a percentile of a histogram, if at least ten samples are beyond it.
+/// Returns the percentile of a latency histogram in nanoseconds, if at least ten samples are beyond
+/// it.
 pub fn percentile(histogram: &Histogram<u64>, share: f64) -> Option<u64> {
     (histogram.len() as f64 * (1.0 - share) >= MIN_SAMPLES_BEYOND - 1e-6)
         .then(|| histogram.value_at_quantile(share))

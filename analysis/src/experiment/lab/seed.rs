@@ -106,7 +106,8 @@ pub fn seed_table(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Option<Grid> {
     (!grid.rows.is_empty()).then_some(grid)
 }
 
-/// Returns the mean time from push to pop of each cell of the seed benchmark's table.
+/// Returns the table of the mean time from push to pop, of each cell of the original benchmark's
+/// table.
 pub fn delivery_table(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Option<Grid> {
     let queues = SeedQueues::new(lab, measured)?;
     let row = |pair: (Speed, Speed)| {

@@ -48,8 +48,8 @@ pub fn against_busy(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Option<Grid>
     ))
 }
 
-/// Returns the table of the first screen: each way of waiting against busy at each pair of speeds,
-/// or without busy waiting the latency and the CPU time of each cell.
+/// Returns the queue benchmark's table of the first screen: each way of waiting against busy at
+/// each pair of speeds, or without busy waiting the latency and the CPU time of each cell.
 pub fn brief_table(measured: &[MeasuredLabCell<'_>]) -> Grid {
     let pairs = PAIRS.into_iter().flat_map(|pair| Wait::ALL.iter().map(move |wait| (pair, *wait)));
     let row = |(pair, wait): ((Speed, Speed), Wait)| {
@@ -122,7 +122,7 @@ pub fn carrier_table(measured: &[MeasuredLabCell<'_>], carrier: &str) -> Option<
     (!rows.is_empty()).then(|| Grid::new("carrier", title, 2, head, rows))
 }
 
-/// Returns the table of every measured cell with all its figures.
+/// Returns the table of every measured cell of the queue benchmark, with all figures.
 pub fn full_table(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Grid {
     let text = |cell: &LabCell, text: &dyn Fn(&CellFigures) -> String| {
         let found = measured.iter().find(|(other, _)| std::ptr::eq(*other, cell));

@@ -20,7 +20,7 @@ const BAR: f64 = 120.0;
 /// Left edges of the columns after the bars.
 const COLUMNS: [f64; 4] = [330.0, 490.0, 570.0, 715.0];
 
-/// Returns the ladder as an SVG file.
+/// Returns the ladder (a machine's isolation levels with costs and benefits) as an SVG file.
 pub fn svg_card(ladder: &Ladder) -> String {
     let (size, content) = drawing(ladder);
     svg::file(size, "The ladder of isolation", None, CARD_STYLE, &content)

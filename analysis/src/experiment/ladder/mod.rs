@@ -46,7 +46,7 @@ named_enum! {
     }
 }
 
-/// The entry of `launcher ladder`.
+/// The properties of experiments of `launcher ladder`, which compares a machine's isolation levels.
 pub const KIND: KindEntry = KindEntry {
     title: "The ladder of isolation",
     keeps_failures: true,
@@ -90,7 +90,7 @@ pub struct Ladder {
     pub shortfalls: Vec<String>,
 }
 
-/// An isolation level with its costs and the faults that it contains.
+/// A rung of the ladder: an isolation level with its costs and the faults that it contains.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Rung {
@@ -118,7 +118,7 @@ pub struct Rung {
     pub disturbances: Vec<RungDisturbance>,
 }
 
-/// The outcome of one fault at one level of a ladder.
+/// The outcome of one injected fault at one isolation level of a ladder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RungFault {
     /// The name of the fault, as for `launcher contain`.
@@ -129,7 +129,7 @@ pub struct RungFault {
     pub waited: usize,
 }
 
-/// The effect of one disturbance on the other strategies at one level of a ladder.
+/// The effect of one disturbance on the other strategies at one isolation level of a ladder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RungDisturbance {
     /// The name of the disturbance, as for `launcher disturb`.
@@ -144,10 +144,10 @@ pub struct RungDisturbance {
 }
 
 impl Rung {
-    /// The name of the planned levels among the figures of an experiment.
+    /// The name of the ladder's planned isolation levels among the figures of an experiment.
     pub const NAME: &'static str = "rungs";
 
-    /// Creates the row of a level, without measurements.
+    /// Creates the ladder's row of an isolation level, without measurements.
     pub fn new(level: &str, missing: Option<String>) -> Self {
         Self { level: level.into(), missing, ..Self::default() }
     }
@@ -217,13 +217,14 @@ impl Rung {
     }
 }
 
-/// Returns the key under which the folder of a part is saved among the figures of a ladder.
+/// Returns the key under which the folder of one of a ladder's experiments is saved among its
+/// figures.
 pub fn folder_key(part: LadderPart) -> String {
     format!("folder.{part}")
 }
 
 impl Ladder {
-    /// Reads a ladder and the experiments in its folder.
+    /// Reads a ladder of isolation levels and the experiments in its folder.
     ///
     /// # Errors
     /// One of them is damaged.
@@ -287,13 +288,13 @@ impl Ladder {
         Ok(())
     }
 
-    /// Returns each level that the ladder lacks, with the reason.
+    /// Returns each isolation level that the ladder lacks, with the reason.
     pub fn missing(&self) -> Vec<String> {
         let why = |rung: &Rung| Some(format!("{}: {}", rung.level, rung.missing.as_ref()?));
         self.rungs.iter().filter_map(why).collect()
     }
 
-    /// Formats the ladder in one line, to be pasted into an issue.
+    /// Formats the ladder of isolation levels in one line, to be pasted into an issue.
     pub fn line(&self) -> String {
         let rung = |rung: &Rung| {
             let faults = contained(rung);

@@ -31,7 +31,7 @@ pub(super) fn is_measured(ladder: &Ladder) -> bool {
 }
 
 impl Rung {
-    /// The name of the row for Wasm strategies, and of their strategy kind.
+    /// The name of the ladder's row for WebAssembly strategies, and of their strategy kind.
     pub const WASM: &'static str = "wasm";
 
     /// Adds what a comparison of native strategies (A) and modules (B) found.

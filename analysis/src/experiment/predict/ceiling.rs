@@ -7,7 +7,7 @@ use protocol::plan::Isolation;
 use record::numbers::plain;
 use serde::{Deserialize, Serialize};
 
-/// The maximum order rate of strategies at one level on their cores, as measured.
+/// The maximum order rate of strategies at one isolation level on their cores, as measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredCeiling {
     /// Orders a second that the strategies sent.
@@ -18,7 +18,8 @@ pub struct MeasuredCeiling {
 }
 
 impl MeasuredCeiling {
-    /// Reads the maximum rates of threads and of the other level; `None` until both are measured.
+    /// Reads the measured maximum order rates of threads and of the other isolation level; `None`
+    /// until both are measured.
     pub fn both(experiment: &Experiment) -> Option<[Self; 2]> {
         let of = |is_thread: bool| {
             let runs = experiment.made().filter(|row| PredictPart::of(row) == Some(PredictPart::Ceiling));

@@ -26,12 +26,12 @@ named_enum! {
 }
 
 impl PredictPart {
-    /// Returns the part of the prediction to which a row belongs.
+    /// Returns the part of the prediction (such as `fitted`) to which a row's run belongs.
     pub fn of(row: &Row) -> Option<Self> {
         row.setting.values.get(&Axis::Part).and_then(|text| Self::from_name(text))
     }
 
-    /// Returns `true` if the model is fitted to the part's runs.
+    /// Returns `true` if the prediction's model is fitted to the runs of this part.
     pub fn is_fitted(self) -> bool {
         matches!(self, Self::Pilot | Self::Fitted)
     }
@@ -43,7 +43,7 @@ const IDLE_WAKES_PER_S: f64 = 100.0;
 /// Fewest switches an order that are taken for measured.
 const MIN_SWITCHES: f64 = 0.01;
 
-/// A run in which threads and strategies at another level took turns on the same cores.
+/// A run in which threads and strategies at another isolation level took turns on the same cores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredCell {
     /// The part of the prediction for which the run was made.

@@ -31,8 +31,8 @@ impl PathCosts {
     }
 }
 
-/// Threads and strategies at another level with a core each, predicted and measured in runs of
-/// their own.
+/// The costs of strategies with a core each, as threads and at another isolation level, predicted
+/// and measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoreEach {
     /// Medians of the path costs over the runs.

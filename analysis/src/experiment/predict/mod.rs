@@ -24,7 +24,8 @@ use serde::{Deserialize, Serialize};
 pub use statistics::{CorePrediction, SharedCoreModel};
 use verdict::chart::median;
 
-/// The entry of `launcher predict`.
+/// The properties of experiments of `launcher predict`, which predicts the costs of strategies that
+/// share cores.
 pub const KIND: KindEntry = KindEntry {
     title: "What strategies will cost as processes",
     summary: |experiment| match PredictQuestion::of_experiment(experiment) {
@@ -51,10 +52,10 @@ pub struct PredictQuestion {
 }
 
 impl PredictQuestion {
-    /// The name of the question among the figures of an experiment.
+    /// The name of the prediction's question among the figures of an experiment.
     pub const NAME: &'static str = "asked";
 
-    /// Returns the question of an experiment; `None` for a grid.
+    /// Returns the question of a prediction experiment; `None` for a grid of combinations.
     pub fn of_experiment(experiment: &Experiment) -> Option<Self> {
         experiment.figures.part(Self::NAME).ok().flatten()
     }
@@ -80,7 +81,7 @@ impl PredictQuestion {
         f64::from(self.cores.min(self.strategies).max(1))
     }
 
-    /// Predicts the costs for the question, as threads and as processes.
+    /// Predicts the costs of the strategies in question, as threads and as processes.
     pub fn predict(&self, model: &SharedCoreModel) -> [CorePrediction; 2] {
         self.predict_next_to(model, 0.0)
     }
@@ -106,13 +107,13 @@ impl PredictQuestion {
     }
 }
 
-/// Highest order rate of a grid, as a multiple of the calibration's highest.
+/// Highest order rate of a prediction's grid, as a multiple of the calibration's highest.
 pub const EXTRAPOLATED: f64 = 1.5;
 
 /// Maximum number of strategies in a run of a prediction.
 pub const MAX_STRATEGIES: u32 = 256;
 
-/// A cell that was predicted before it was measured.
+/// A combination of strategies, cores and rate whose costs were predicted before it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PredictedCell {
     /// The measured costs of the cell.
@@ -121,7 +122,8 @@ pub struct PredictedCell {
     pub predicted: [CorePrediction; 2],
 }
 
-/// The errors of predictions for several cells, each a median of absolute values.
+/// The errors of the predictions for several measured combinations, each a median of absolute
+/// values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PredictionErrors {
     /// Number of predicted cells.
@@ -231,7 +233,7 @@ impl Prediction {
     }
 }
 
-/// Fits the model to the usable ones of these cells; `None` with too few.
+/// Fits the shared-core model to the usable ones of these measurements; `None` with too few.
 pub fn fit(cells: &[MeasuredCell]) -> Option<SharedCoreModel> {
     let usable = cells.iter().filter(|cell| cell.is_usable).map(|cell| cell.cell);
     SharedCoreModel::fit(&usable.collect::<Vec<_>>())

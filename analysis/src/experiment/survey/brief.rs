@@ -30,7 +30,7 @@ pub(super) fn brief(survey: &Survey) -> BriefReport {
     BriefReport { answer: machine_name(survey) + incomplete, table: Some(table) }
 }
 
-/// Returns the survey in one line, to be pasted into an issue.
+/// Returns the survey of one machine in one line, to be pasted into an issue.
 pub fn issue_line(survey: &Survey) -> String {
     let part = |part: SurveyPart| format!("{part}: {}", in_short(survey, part));
     let fit = if survey.fitness.is_fit { "fit" } else { "not fit" };

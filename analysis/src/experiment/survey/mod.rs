@@ -48,7 +48,7 @@ named_enum! {
     }
 }
 
-/// The entry of `launcher survey`.
+/// The properties of experiments of `launcher survey`, several short experiments on one machine.
 pub const KIND: KindEntry = KindEntry {
     title: "Survey",
     keeps_failures: true,
@@ -71,7 +71,7 @@ pub const KIND: KindEntry = KindEntry {
     ..sweep::RUNS
 };
 
-/// The results of `launcher survey`: those of each experiment on one machine.
+/// The results of `launcher survey`: those of each short experiment on one machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
     /// Version of bulkhead.
@@ -114,7 +114,7 @@ pub struct Survey {
     pub queue: Option<Comparisons>,
 }
 
-/// The execution of one experiment of a survey: commands, duration and outcome.
+/// The record of one experiment of a survey: its commands, duration and outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartRecord {
     /// The part of the survey, by name.
@@ -127,7 +127,7 @@ pub struct PartRecord {
     pub shortfall: Option<String>,
 }
 
-/// The round trips of a cache line between all pairs of a machine's cores.
+/// The core-to-core round trips of a cache line between all pairs of a machine's CPU cores.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreMatrix {
     /// The measured cores.
@@ -136,7 +136,7 @@ pub struct CoreMatrix {
     pub pairs: Vec<CorePair>,
 }
 
-/// The round trip of a cache line between two cores, in nanoseconds.
+/// The round trip of a cache line between two CPU cores, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CorePair {
     /// Number of the core that asks.
@@ -169,13 +169,14 @@ pub struct Recovery {
 }
 
 impl CoreMatrix {
-    /// Returns median and range of a figure over all pairs of cores; `None` without pairs. Values
-    /// that are not positive are left out: a core changed its frequency within the measurement.
+    /// Returns median and range of a figure over all pairs of CPU cores; `None` without pairs.
+    /// Values that are not positive are left out: a core changed its frequency within the
+    /// measurement.
     pub fn spread(&self, of: impl Fn(&CorePair) -> f64) -> Option<Spread> {
         Spread::from_values(self.pairs.iter().map(of).filter(|ns| *ns > 0.0))
     }
 
-    /// Returns the round trip between two cores, given in either order.
+    /// Returns the round trip of a cache line between two CPU cores, given in either order.
     pub fn pair(&self, a: u32, b: u32) -> Option<&CorePair> {
         self.pairs.iter().find(|pair| (pair.a, pair.b) == (a, b) || (pair.a, pair.b) == (b, a))
     }
@@ -187,7 +188,7 @@ impl Survey {
         self.started.split('T').next().unwrap_or_default()
     }
 
-    /// Returns the reason why a part of the survey has no result, or less than planned.
+    /// Returns the reason why one of the survey's experiments has no result, or less than planned.
     pub fn shortfall(&self, part: SurveyPart) -> Option<&str> {
         self.parts.iter().find(|record| record.part == part)?.shortfall.as_deref()
     }
@@ -218,7 +219,7 @@ impl Survey {
         Ok(survey)
     }
 
-    /// Reads the survey in a folder.
+    /// Reads the survey that is saved in a folder.
     ///
     /// # Errors
     /// The document is absent, damaged, of another version, or not a survey's.
@@ -244,7 +245,7 @@ const OF: &str = "of";
 const PART: &str = "part";
 
 impl SurveyPart {
-    /// Returns the setting of the row that records how the part ended.
+    /// Returns the setting of the row that records how this experiment of the survey ended.
     pub fn setting(self) -> Setting {
         let settings = [(OF, PART), (PART, self.name())].map(|(key, text)| (key.to_owned(), text.to_owned()));
         Setting::from_texts(format!("{PART} {}", self as usize), settings.into(), &[Axis::Part])
@@ -262,8 +263,8 @@ impl SurveyPart {
         }
     }
 
-    /// Returns the rows with the results of the part, and adds its other results to the figures of
-    /// the survey.
+    /// Returns the rows with the results of this experiment of the survey, and adds its other
+    /// results to the survey's figures.
     pub fn found_rows(self, found: &impl Serialize, figures: &mut Figures) -> Vec<Row> {
         let (list, settings) = self.rows();
         let name = if list.is_empty() { self.name().to_owned() } else { format!("{self}.{list}") };

@@ -21,7 +21,8 @@ const LEFT: f64 = 66.0;
 const AXIS: f64 = 48.0;
 const FAULT: f64 = 10.0;
 
-/// Draws the answer of a survey's part as a picture of [`SIZE`]; empty without an answer.
+/// Draws the answer of one of the survey's experiments as a picture of [`SIZE`]; empty without an
+/// answer.
 pub fn draw(survey: &Survey, part: SurveyPart) -> Markup {
     match part {
         SurveyPart::Cores => cores(survey),

@@ -34,7 +34,7 @@ pub(super) const RUNS: KindEntry = KindEntry {
     picture: None,
 };
 
-/// The entry of `launcher sweep`.
+/// The properties of experiments of `launcher sweep`, which measures combinations of settings.
 pub const KIND: KindEntry = KindEntry {
     has_verdicts: true,
     picture: Some(|experiment| {

@@ -86,7 +86,7 @@ fn heading(sweep: &ExperimentRuns) -> String {
     format!("{}{what}, {} on {}", sweep.kind, sweep.started, sweep.machine.cpu_model)
 }
 
-/// Returns the measuring conditions in one line; empty if none is known.
+/// Returns the measuring conditions of a sweep in one line; empty if none is known.
 pub fn condition_line(sweep: &ExperimentRuns) -> String {
     let named: Vec<String> = conditions(sweep).iter().map(|(name, text)| format!("{name} {text}")).collect();
     if named.is_empty() { String::new() } else { format!("measured {}: {}", sweep.started, named.join(", ")) }

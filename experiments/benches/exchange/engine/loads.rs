@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-/// A load.
+/// A load of the matching engine: the commands that it processes.
 pub struct Load {
     pub instrument: Instrument,
     pub capacity: Capacity,
@@ -23,7 +23,7 @@ pub struct Load {
 
 type Make = fn() -> Load;
 
-/// All loads, by name.
+/// All loads of the matching engine's benchmark, by name.
 pub const ALL: &[(&str, Make)] = &[
     ("mixed_1k", || mixed(1_000, 300)),
     ("mixed_10k_wide", || mixed(10_000, 20_000)),

@@ -12,7 +12,7 @@ struct CacheLine {
 
 const READS: usize = 200_000;
 
-/// Prints nanoseconds of CPU time per read: median, lowest and highest of the rounds.
+/// Prints the nanoseconds of CPU time per memory read: median, lowest and highest of the rounds.
 pub fn print(rounds: usize) {
     println!("\n{:24} {:>22} {:>22}", "ns/read, by lines", "dependent", "16 at once");
     for lines in [100, 1_000, 10_000, 100_000, 1_000_000] {

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// Share of the CPUs from which the load is worth a note; a load of all CPUs invalidates figures.
 const SOME_LOAD: f64 = 0.25;
 
-/// Checks the load of the machine by other programs.
+/// Checks for `launcher doctor` the load of the machine by other programs.
 pub fn load(machine: &Machine, system: &System) -> Check {
     let Some(load) = system.load else { return ok("load", "not shown here") };
     let cores = machine.cores_online.max(1);
@@ -25,7 +25,7 @@ pub fn load(machine: &Machine, system: &System) -> Check {
     }
 }
 
-/// Checks whether active runs hold the cores that a run may use.
+/// Checks for `launcher doctor` whether active runs hold the cores that a run may use.
 pub fn runs(machine: &Machine, active_runs: &[ActiveRun]) -> Check {
     let allowed: BTreeSet<u32> = machine.cores_allowed.iter().copied().collect();
     if active_runs.is_empty() {
@@ -45,7 +45,7 @@ pub fn runs(machine: &Machine, active_runs: &[ActiveRun]) -> Check {
     }
 }
 
-/// Checks whether shared memory can be written, and how it is mounted.
+/// Checks for `launcher doctor` whether shared memory can be written, and how it is mounted.
 pub fn mount(system: &System) -> Check {
     let Some(mount) = &system.shm_mount else {
         return note("shm mount", "/dev/shm is not a separate mount", "mount -t tmpfs tmpfs /dev/shm");
@@ -65,7 +65,8 @@ pub fn mount(system: &System) -> Check {
     ok("shm mount", found)
 }
 
-/// Checks the limits of open files, processes and locked memory against what the default run needs.
+/// Checks for `launcher doctor` the limits of open files, processes and locked memory against what
+/// the default run needs.
 pub fn limits(system: &System, plan: Option<&Plan>) -> Check {
     let describe_limit = |name: &str, limit: Option<u64>| match limit {
         None => format!("{name} unlimited"),

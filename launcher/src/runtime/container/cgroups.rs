@@ -170,8 +170,9 @@ fn create_locked(group: &Path) -> io::Result<File> {
     }
 }
 
-/// Takes the file lock of a cgroup whose launcher has ended, so that the group can be removed; no
-/// other process takes the lock before the returned file is closed. `None` if its launcher runs.
+/// Takes the file lock of a run's cgroup if the run's launcher has ended, so that the group can be
+/// removed; no other process takes the lock before the returned file is closed. `None` if the
+/// launcher runs.
 pub fn claim(group: &Path) -> io::Result<Option<File>> {
     let folder = File::open(group)?;
     match folder.try_lock() {
@@ -225,8 +226,8 @@ impl<'a> ContainerCgroups<'a> {
         Ok(())
     }
 
-    /// Creates a process's cgroups again if another program has removed them, since the process
-    /// would be started without limits. Returns `true` if there were any.
+    /// Creates a strategy process's cgroups again if another program has removed them, since the
+    /// process would be started without limits. Returns `true` if there were any.
     pub fn restore(&mut self, plan: &Plan, process: &ProcessPlan) -> Result<bool> {
         let own_name = name(&plan.run, &process.name);
         let before = self.locked.len();
@@ -254,7 +255,7 @@ fn parents(root: &Path) -> BTreeSet<PathBuf> {
     cgroups::hierarchies(root).into_iter().map(|hierarchy| hierarchy.parent).collect()
 }
 
-/// Opens the files by which a process enters the cgroups of a strategy: it writes `0`.
+/// Opens the files by which a process enters the cgroups of a strategy's container: it writes `0`.
 pub fn entrances(root: &Path, run: &str, process: &str) -> Result<Vec<File>> {
     let groups = parents(root).into_iter().map(|parent| parent.join(name(run, process)));
     let open = |group: PathBuf| {

@@ -27,7 +27,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use system::process;
 
-/// The flag of `launcher role` that starts a container around the role instead of the role itself.
+/// The flag of `launcher role` that starts a container around the strategy instead of the strategy
+/// itself.
 pub const FLAG: &str = "--contain";
 const INIT: &str = "init";
 /// Role name of a process that only probes whether a container can be created.
@@ -106,10 +107,10 @@ pub struct ContainerHandle {
 }
 
 impl ContainerHandle {
-    /// Waits until the container's shim process has created the container. The shim sends the id of
-    /// the first process before it starts the strategy, and waits for an answer: so in every case
-    /// no process runs inside whose exit cannot be seen. Returns the part that exists, also with an
-    /// error, whose reason the shim has written to its stderr.
+    /// Waits until the shim, the process around a container, has created the container. The shim
+    /// sends the id of the first process before it starts the strategy, and waits for an answer: so
+    /// in every case no process runs inside whose exit cannot be seen. Returns the part that
+    /// exists, also with an error, whose reason the shim has written to its stderr.
     pub fn from_shim(outside: &mut Child) -> (Option<Self>, Result<()>) {
         let Some((mut message, mut told)) = outside.stdout.take().zip(outside.stdin.take()) else {
             return (None, Err(anyhow!("it has no pipes")));
@@ -128,14 +129,15 @@ impl ContainerHandle {
         (Some(inside), made)
     }
 
-    /// Returns the pidfd of the strategy, or of the container's init process in its place.
+    /// Returns the pidfd of the container's strategy, or of the container's init process in its
+    /// place.
     pub fn main(&self) -> &OwnedFd {
         self.main.as_ref().unwrap_or(&self.init)
     }
 
-    /// Returns the pidfd of the container's first process, whose exit ends all others in it. If the
-    /// shim is gone, the processes it would have reaped are reaped now: a PID namespace ends with
-    /// its last process once that is reaped.
+    /// Returns the pidfd of the container's first process (init), whose exit ends all others in it.
+    /// If the shim is gone, the processes it would have reaped are reaped now: a PID namespace ends
+    /// with its last process once that is reaped.
     pub fn init(&self) -> &OwnedFd {
         self.main.iter().chain([&self.init]).for_each(|process| process::reap(process.as_fd()));
         &self.init

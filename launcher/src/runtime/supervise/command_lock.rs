@@ -23,14 +23,14 @@ pub(super) struct CommandLockWatch {
 }
 
 impl CommandLockWatch {
-    /// Creates the watch of the lock on a run's command channel.
+    /// Creates the watch of the file lock on a run's channel for operators' commands.
     pub fn new(plan: &Plan) -> Self {
         let file = open_safely(&plan.segment_name(COMMANDS_SEGMENT), OpenOptions::new().read(true)).ok();
         Self { file, last_try: Instant::now(), held_since: None, is_noted: false }
     }
 
-    /// Checks whether another process holds the lock of the command channel for long. Returns a
-    /// note for the user, once in a run.
+    /// Checks whether another process holds the lock of the operators' command channel for long.
+    /// Returns a note for the user, once in a run.
     pub fn poll(&mut self) -> Option<String> {
         let file = self.file.as_ref()?;
         if self.is_noted || self.last_try.elapsed() < INTERVAL {

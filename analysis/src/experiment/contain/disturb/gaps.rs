@@ -11,7 +11,8 @@ const MARGIN: Margin = Margin { ns: 25.0, share: 0.25 };
 const LOST_MARGIN: Margin = Margin { ns: 1e6, share: 0.5 };
 const S: f64 = 1e9;
 
-/// The gaps of the engine's thread in one run, by what took the core away.
+/// The gaps of the engine's thread (times without its CPU core) in one run, by what took the core
+/// away.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineGaps {
     /// Time from the thread's start to its end, in nanoseconds.
@@ -46,7 +47,8 @@ impl EngineGaps {
     }
 }
 
-/// The gaps of the engine's thread in calm runs and in disturbed runs, as medians.
+/// The gaps of the engine's thread (times without its CPU core) in calm and in disturbed runs, as
+/// medians.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GapComparison {
     /// Number of gaps of 15 µs or longer a second in calm runs, without those by steal.
@@ -100,17 +102,19 @@ impl GapComparison {
         })
     }
 
-    /// Returns the two declared figures with their names: number of gaps and time lost.
+    /// Returns the two declared differences in the engine's gaps, with their names: number of gaps
+    /// and time lost.
     pub fn declared(&self) -> [(&'static str, Option<Difference>); 2] {
         [("engine gaps", self.difference), ("engine time lost", self.lost)]
     }
 
-    /// Returns the verdict on the number of long gaps.
+    /// Returns the verdict on the number of long gaps (times without a CPU core) of the engine's
+    /// thread.
     pub fn verdict(&self) -> Verdict {
         verdict(self.difference)
     }
 
-    /// Returns the verdict on each declared figure.
+    /// Returns the verdict on each declared figure of the engine's gaps.
     pub fn verdicts(&self) -> [Verdict; 2] {
         self.declared().map(|(_, found)| verdict(found))
     }

@@ -13,7 +13,7 @@ use record::numbers::plain;
 use record::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// The default time between two steps of a disturbance, which is tried first.
+/// The default time between two steps of a disturbance, in nanoseconds, which a search tries first.
 pub const FIRST_EVERY: Nanos = Nanos(500_000);
 /// The rates that are tried: from some twenty steps in a window of a second to one between almost
 /// every two duty cycles.
@@ -24,7 +24,8 @@ const CLOSE_ENOUGH: f64 = 1.5;
 const MIN_DONE_SHARE: f64 = 0.5;
 const S: f64 = 1e9;
 
-/// The settings of a storm search, saved among the figures of its experiment.
+/// The settings of a storm search, which finds the step rate from which a disturbance has an
+/// effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StormSearch {
     /// Maximum number of rates tried at each level.
@@ -32,7 +33,7 @@ pub struct StormSearch {
 }
 
 impl StormSearch {
-    /// The name of the search's settings among the figures of an experiment.
+    /// The name of the storm search's settings among the figures of an experiment.
     pub const NAME: &'static str = "storm_search";
 
     /// Returns the conditions of a search; `None` if the experiment is none.
@@ -41,7 +42,8 @@ impl StormSearch {
     }
 }
 
-/// The result of the storm search for one disturbance at one level. Rates are steps a second.
+/// The result of the search for a disturbance's limit at one isolation level. Rates are steps a
+/// second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StormLimit {
     /// The isolation levels of the run's strategies.
@@ -61,7 +63,7 @@ pub struct StormLimit {
     pub ended: String,
 }
 
-/// A step rate that a storm search tried, with the effect.
+/// A step rate that the search for a disturbance's limit tried, with the effect.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TriedStorm {
     /// The requested rate, in steps a second.

@@ -30,7 +30,7 @@ use report::disturbance_picture;
 use serde::{Deserialize, Serialize};
 use verdict::summary::Measure;
 
-/// The entry of `launcher disturb`.
+/// The properties of experiments of `launcher disturb`, in which one strategy disturbs the others.
 pub const KIND: KindEntry = KindEntry {
     title: "What disturbs",
     keeps_failures: true,
@@ -56,14 +56,15 @@ const DONE: &str = "disturbing";
 /// The stage of the engine's own work before an order leaves, and that after its report.
 const ENGINE: [Measure; 2] = [Measure::Stage(Stage::OrchPreDispatch), Measure::Stage(Stage::OrchPostProcess)];
 
-/// The default equivalence margin of the median; its share is doubled at p99. It is what the
-/// protection costs: where strategies share a core, processes instead of threads make p50 1.2 to
-/// 1.4 times and p99 1.7 to 2.8 times as long, so nobody would buy them against less than that.
+/// The default equivalence margin of a disturbance's effect on the median latency; its share is
+/// doubled at p99. It is what the protection costs: where strategies share a core, processes
+/// instead of threads make p50 1.2 to 1.4 times and p99 1.7 to 2.8 times as long, so nobody would
+/// buy them against less than that.
 pub const DISTURBANCE_MARGIN: Margin = Margin { ns: 10.0, share: 0.5 };
 /// What the margin's share is multiplied by at p99.
 const TAIL_FACTOR: f64 = 2.0;
 
-/// The actions of the disturbing strategy in one run, and the run's outcome.
+/// What the disturbing strategy did in one run, and the run's outcome.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DisturbanceDone {
     /// Number of steps of the disturbance, such as processes started.
@@ -80,7 +81,7 @@ pub struct DisturbanceDone {
 }
 
 impl Figures {
-    /// Adds the disturbance of a run to the run's figures.
+    /// Adds what the disturbing strategy did in a run to the run's figures.
     pub fn insert_disturbance(&mut self, done: &DisturbanceDone) {
         self.insert(DONE, done);
     }
@@ -163,7 +164,7 @@ pub enum Effect {
 }
 
 impl Disturbance {
-    /// Returns the name of the disturbance or other fault.
+    /// Returns the name of the disturbance or of the other fault.
     pub fn name(&self) -> String {
         if self.fault.is_empty() { self.kind.to_string() } else { self.fault.clone() }
     }
@@ -174,7 +175,7 @@ impl Disturbance {
         self.lines.iter().filter(|line| is_declared(line, endpoint) && line.a_ns.is_some())
     }
 
-    /// Returns the effect that follows from the declared figures.
+    /// Returns the effect of the disturbance that follows from the declared figures.
     pub fn effect(&self, endpoint: &Endpoint) -> Effect {
         if !self.refused.is_empty() {
             return Effect::Refused;
@@ -223,8 +224,8 @@ impl Disturbance {
         self.concluded = Some(self.effect(endpoint));
     }
 
-    /// Returns the share of the calm figure within which every declared figure lies at 90 %: 0.12
-    /// for ±12 %. `None` if one of them is not known.
+    /// Returns the share of the calm figure within which every declared figure of the disturbed
+    /// runs lies at 90 %: 0.12 for ±12 %. `None` if one of them is not known.
     pub fn reach(&self, endpoint: &Endpoint) -> Option<f64> {
         let share = |line: &ComparisonLine| {
             let test = line.deciding()?.equivalence?;
@@ -274,7 +275,7 @@ fn is_at_most(found: &Difference, calm: f64, margin: Margin) -> bool {
 }
 
 impl Disturbances {
-    /// Compares the runs of an experiment with its calm ones.
+    /// Compares the disturbed runs of an experiment with its calm ones.
     ///
     /// # Errors
     /// A row's settings or figures cannot be read.
@@ -335,7 +336,8 @@ impl Disturbances {
         rows.map(|row| (row, row.line(self.endpoint.measure(), self.endpoint.percentile)))
     }
 
-    /// Returns the conclusion on each fault in runs with one level, for a containment table.
+    /// Returns the conclusion on each disturbance or other fault in runs with one isolation level,
+    /// for a containment table.
     pub fn conclusions(&self) -> Vec<Undisturbed> {
         let conclusion = |row: &Disturbance| {
             let isolation = row.isolation.only()?;

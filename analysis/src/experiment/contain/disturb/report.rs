@@ -24,7 +24,7 @@ const MAX_REACH: f64 = 10.0;
 const GAPS: &str = "gaps/s: times of 15 µs and longer a second in which the engine's thread began no duty cycle, without steal, calm → disturbed.";
 const WITHIN: &str = "within ±M: at 90 %, every declared time lies that near to the calm one. survived: runs in which all orders of the others came back, none late.";
 
-/// Returns the report of `launcher disturb`.
+/// Returns the report of `launcher disturb`: the effect of each disturbance by isolation level.
 pub fn report(all: &Disturbances, record: &ExperimentRuns) -> ExperimentReport {
     let text = "A strategy works on the side, and makes no mistake; the others trade. Each row compares runs with that against runs in which the \
                 strategy does nothing, its own orders left out. undisturbed: at 95 %, no declared time is longer than its margin allows.";

@@ -3,10 +3,10 @@
 use super::super::harness::subject::Counts;
 use exchange::{Capacity, Command, Event, Events, Exchange, Instrument, NewOrder, Side};
 
-/// Quantity of every order but the one that sweeps.
+/// Quantity of every order of the benchmark but the one that sweeps the book.
 pub const QUANTITY: u64 = 10;
 
-/// Adds up events, so that none is optimized away and tests can compare.
+/// Sums of the matching engine's events, so that none is optimized away and tests can compare.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sums {
     pub accepted: u64,
@@ -36,7 +36,7 @@ impl Events for Sums {
     }
 }
 
-/// A book with the sums of its events.
+/// An order book with the sums of its events.
 pub struct Book {
     pub exchange: Exchange,
     pub sums: Sums,
@@ -45,25 +45,27 @@ pub struct Book {
 }
 
 impl Book {
-    /// Creates a book for `orders` open orders at any prices up to 2^40.
+    /// Creates an order book for `orders` open orders at any prices up to 2^40.
     pub fn new(orders: u64) -> Self {
         let capacity = Capacity::for_orders(orders as usize);
         let exchange = Exchange::new(&[Instrument::default()], capacity).expect("a valid configuration");
         Book { exchange, sums: Sums::default(), sent_quantity: 0 }
     }
 
+    /// Adds a limit order to the book.
     #[inline]
     pub fn add(&mut self, id: u64, side: Side, price: i64, quantity: u64) {
         self.sent_quantity += quantity;
         self.exchange.apply(order(id, side, price, quantity), &mut self.sums);
     }
 
+    /// Cancels the order with this id in the book.
     #[inline]
     pub fn cancel(&mut self, id: u64) {
         self.exchange.apply(cancel(id), &mut self.sums);
     }
 
-    /// Returns what came of the orders.
+    /// Returns the numbers of the book's events, by name.
     pub fn counts(&self) -> Counts {
         let open: Vec<_> =
             [Side::Buy, Side::Sell].iter().flat_map(|&side| self.exchange.orders(0, side)).collect();
@@ -82,18 +84,20 @@ impl Book {
     }
 }
 
+/// Returns the command that adds a limit order.
 #[inline]
 pub fn order(id: u64, side: Side, price: i64, quantity: u64) -> Command {
     Command::New(NewOrder { id, owner: id as u32, side, price, quantity, ..NewOrder::default() })
 }
 
+/// Returns the command that cancels the order with this id.
 #[inline]
 pub fn cancel(id: u64) -> Command {
     Command::Cancel { id, owner: id as u32 }
 }
 
-/// The `n`-th command of the mix: of ten, six rest on both sides, two cancel the newest of those,
-/// and two bids trade.
+/// Returns the `n`-th command of the mixed load: of ten, six rest on both sides, two cancel the
+/// newest of those, and two bids trade.
 #[inline]
 pub fn mixed(n: u64, resting: &mut Vec<u64>, next_id: &mut u64) -> Option<Command> {
     let (side, price) = match n % 10 {

@@ -14,7 +14,7 @@ const CANCEL: u64 = 2;
 
 type Message = [u64; 7];
 
-/// Encodes each trade as a report, and adds up events.
+/// A receiver of the book's events that encodes each trade as a report, and adds up events.
 #[derive(Default)]
 pub struct Reports {
     /// A report of 48 bytes: type and number, both orders, price, quantity and time.
@@ -38,7 +38,7 @@ impl Events for Reports {
     }
 }
 
-/// A book at the end of a ring.
+/// An order book at the end of a ring of commands.
 pub struct Pipeline {
     pub producer: Producer<7>,
     pub consumer: Consumer<7>,
@@ -47,11 +47,13 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
+    /// Creates a pipeline with a ring of `ring` slots and a book for `orders` open orders.
     pub fn new(ring: u64, orders: u64) -> Self {
         let (producer, consumer) = heap_ring::<7>(ring.next_power_of_two() as usize);
         Pipeline { producer, consumer, book: Book::new(orders), reports: Reports::default() }
     }
 
+    /// Pushes a command into the pipeline's ring.
     pub fn push(&mut self, command: Command) {
         self.producer.try_push(&encode(command)).expect("a ring that holds all");
         if let Command::New(order) = command {
@@ -59,7 +61,7 @@ impl Pipeline {
         }
     }
 
-    /// Applies the next command of the ring. Returns `false` if there is none.
+    /// Applies the next command of the ring to the book. Returns `false` if there is none.
     #[inline]
     pub fn step(&mut self) -> bool {
         let Ok(Some(message)) = self.consumer.try_pop() else { return false };
@@ -73,6 +75,7 @@ impl Pipeline {
         self.book.exchange.apply(decode(message), &mut self.reports);
     }
 
+    /// Returns the numbers of the pipeline's events, by name.
     pub fn counts(mut self) -> Counts {
         let (mut sums, reports) = (self.book.sums, &self.reports);
         sums.accepted += reports.sums.accepted;

@@ -9,8 +9,8 @@ mod rings;
 
 use super::harness::subject::Group;
 
-/// Returns all rows, with loads that are `divisor` times smaller than the document's: 1, or more
-/// for tests.
+/// Returns all benchmarks of a published document, with loads that are `divisor` times smaller than
+/// the document's: 1, or more for tests.
 pub fn groups(divisor: u64) -> Vec<Group> {
     let scaled = |count: u64| (count / divisor).max(10);
     let mut groups = matching::groups(scaled);

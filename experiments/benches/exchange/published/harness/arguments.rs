@@ -5,6 +5,7 @@ use std::path::PathBuf;
 /// Samples of each row unless the command line says otherwise.
 const ROUNDS: usize = 31;
 
+/// The options of an exchange benchmark's command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Names of the rows to run; empty for all.
@@ -14,17 +15,20 @@ pub struct Options {
 }
 
 impl Options {
+    /// Returns `true` if the options select the benchmark row with this name.
     pub fn wants(&self, name: &str) -> bool {
         self.names.is_empty() || self.names.iter().any(|wanted| wanted == name)
     }
 }
 
+/// The parsed arguments of an exchange benchmark: options, or a request for help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Arguments {
     Help,
     Run(Options),
 }
 
+/// Returns the help text of the benchmark `bench`, whose rows have these names.
 pub fn help(bench: &str, rows: &[&str]) -> String {
     let rows: String = rows.iter().map(|row| format!("  {row}\n")).collect();
     format!(
@@ -47,7 +51,7 @@ Rows:
     )
 }
 
-/// Parses the arguments after the program's name. `rows` are the names of all rows.
+/// Parses the benchmark's arguments after the program's name. `rows` are the names of all rows.
 ///
 /// # Errors
 /// What is wrong, and what to do.

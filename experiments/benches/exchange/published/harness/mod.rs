@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use subject::Group;
 
-/// Runs the groups as the command line says. Returns the exit code.
+/// Runs the benchmark's groups of figures as the command line requests. Returns the exit code.
 pub fn main(bench: &'static str, groups: Vec<Group>) -> ExitCode {
     let names: Vec<&str> = groups.iter().flat_map(|group| &group.figures).map(|figure| figure.name).collect();
     match arguments::parse(std::env::args().skip(1), &names) {
@@ -54,7 +54,8 @@ fn run(bench: &'static str, mut groups: Vec<Group>, options: &Options) -> Result
     options.json.as_ref().map_or(Ok(()), |file| report::write(file, &rows, &origin))
 }
 
-/// Takes a sample of each group in turns. Returns the samples of each figure of each group.
+/// Takes `rounds` samples of each group of figures, in turns. Returns the samples of each figure of
+/// each group.
 pub fn measure(groups: &mut [Group], rounds: usize) -> Vec<Vec<Vec<f64>>> {
     let progress = Progress::new();
     let mut samples: Vec<Vec<Vec<f64>>> =

@@ -7,14 +7,14 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::Command;
 
-/// The document of which the rows are.
+/// The number of the published document whose figures the benchmark repeats.
 pub const SEED: &str = "002";
-/// What the document says of its machine.
+/// The machine of the published document, according to the document.
 pub const THEIR_MACHINE: &str = "Windows 11; names no CPU";
 /// Figures within this share of each other are equal.
 const EQUAL: f64 = 0.05;
 
-/// A figure with its samples.
+/// A row of the benchmark's report: a figure with its samples.
 pub struct Row {
     pub figure: Figure,
     pub samples: usize,
@@ -29,11 +29,12 @@ impl Row {
         Row { figure, samples: samples.len(), median, quartiles: [low, high] }
     }
 
-    /// Returns our figure as a multiple of theirs.
+    /// Returns our figure as a multiple of the published document's.
     pub fn ratio(&self) -> Option<f64> {
         self.figure.theirs.map(|theirs| self.median / theirs)
     }
 
+    /// Returns the verdict on our figure compared with the published document's.
     pub fn verdict(&self) -> &'static str {
         let Some(ratio) = self.ratio() else { return "extra" };
         match () {
@@ -45,7 +46,7 @@ impl Row {
     }
 }
 
-/// Where and when the rows were measured.
+/// The origin of the benchmark's figures: where and when they were measured.
 pub struct Origin {
     bench: &'static str,
     machine: String,
@@ -93,7 +94,7 @@ fn machine() -> String {
     format!("{name} (family {family}, model {model}), {cpus} CPUs{place}")
 }
 
-/// Formats a figure with about four digits.
+/// Formats a figure of the report with about four digits.
 pub fn short(value: f64) -> String {
     match value.abs() {
         size if size >= 1000.0 || value == 0.0 => format!("{value:.0}"),
@@ -102,7 +103,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// Returns the lines of the table, of 80 columns at most.
+/// Returns the lines of the report's table, of 80 columns at most.
 pub fn table(rows: &[Row]) -> Vec<String> {
     let header =
         format!("{:<32} {:>9} {:>9} {:>13} {:>5} verdict", "row", "theirs", "ours", "quartiles", "×");
@@ -124,6 +125,7 @@ pub fn table(rows: &[Row]) -> Vec<String> {
     std::iter::once(header).chain(rows.iter().map(line)).collect()
 }
 
+/// Prints the report's table, its origin and the number of rounds.
 pub fn print(rows: &[Row], origin: &Origin, rounds: usize) {
     table(rows).iter().for_each(|line| println!("{line}"));
     println!("\ntheirs: seed {SEED}, {THEIR_MACHINE}");
@@ -132,7 +134,7 @@ pub fn print(rows: &[Row], origin: &Origin, rounds: usize) {
     println!("What is timed, and remarks: --json FILE");
 }
 
-/// Returns the rows in the schema that the bench's documentation describes.
+/// Returns the report's rows as JSON, in the schema that the bench's documentation describes.
 pub fn document(rows: &[Row], origin: &Origin) -> Value {
     let row = |row: &Row| {
         json!({
@@ -157,7 +159,7 @@ pub fn document(rows: &[Row], origin: &Origin) -> Value {
     json!({ "seed": SEED, "rows": rows.iter().map(row).collect::<Vec<_>>() })
 }
 
-/// Finds out whether the file can be written, and leaves what it holds.
+/// Checks that the report's file can be written, and leaves its contents.
 ///
 /// # Errors
 /// What failed, and what to do.
@@ -170,6 +172,7 @@ pub fn check_writable(file: &Path) -> Result<(), String> {
         .map_err(|error| cannot_write(file, error))
 }
 
+/// Writes the report's rows as JSON into a file.
 pub fn write(file: &Path, rows: &[Row], origin: &Origin) -> Result<(), String> {
     let text = format!("{:#}\n", document(rows, origin));
     std::fs::write(file, text).map_err(|error| cannot_write(file, error))

@@ -7,6 +7,7 @@ use std::time::Instant;
 /// Counts of a run by name, for the tests: orders, trades, messages.
 pub type Counts = BTreeMap<&'static str, u64>;
 
+/// The unit of a benchmark's figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Nanoseconds,
@@ -22,6 +23,7 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// Returns the symbol of the unit, such as `ns`.
     pub fn label(self) -> &'static str {
         match self {
             Unit::Nanoseconds => "ns",
@@ -35,11 +37,12 @@ impl Unit {
         }
     }
 
-    /// Returns `true` if a lower figure is the better one.
+    /// Returns `true` if a lower figure in this unit is the better one.
     pub fn is_lower_better(self) -> bool {
         !matches!(self, Unit::MillionPerSecond | Unit::Times)
     }
 
+    /// Converts nanoseconds to this unit.
     pub fn convert_ns(self, ns: f64) -> f64 {
         match self {
             Unit::Microseconds => ns / 1e3,
@@ -49,7 +52,7 @@ impl Unit {
     }
 }
 
-/// A row: the document's figure, and what is to be said of ours.
+/// A figure of a published document, and a remark on ours.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
     /// Name of the row in the document, or ours for a row that it does not have.
@@ -63,14 +66,17 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// Creates a figure that the published document has, with the document's value.
     pub fn new(name: &'static str, theirs: f64, unit: Unit, remark: &'static str) -> Self {
         Figure { name, theirs: Some(theirs), unit, is_reference: false, remark }
     }
 
+    /// Marks the figure as one of the standard library.
     pub fn reference(self) -> Self {
         Figure { is_reference: true, ..self }
     }
 
+    /// Marks the figure as one that the document does not have.
     pub fn unpublished(self) -> Self {
         Figure { theirs: None, ..self }
     }
@@ -94,7 +100,7 @@ impl Group {
     }
 }
 
-/// Something that can be run again and again, and gives a value for each of its figures.
+/// A subject of a benchmark, which can be run repeatedly and gives a value for each of its figures.
 pub trait Subject {
     /// Runs it and returns a value for each figure.
     fn sample(&mut self) -> Vec<f64>;
@@ -102,7 +108,7 @@ pub trait Subject {
     fn count(&mut self) -> Counts;
 }
 
-/// A run with a fresh input each time.
+/// A case of a benchmark: a timed run with a fresh input each time.
 pub struct Case<P, R, C> {
     /// Runs between two looks at the clock.
     pub batch: usize,

@@ -81,6 +81,7 @@ struct Appends {
     before: u64,
 }
 
+/// Returns the log's benchmarks of the published document, with `count` records each.
 pub fn groups(count: usize) -> Vec<Group> {
     let order = |count: usize| (1..=count as u64).map(Input::order).collect::<Vec<_>>();
     let mixed: Vec<Input> = (1..=count as u64).map(Input::mixed).collect();

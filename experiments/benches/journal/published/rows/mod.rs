@@ -5,8 +5,8 @@ mod snapshots;
 
 use super::harness::subject::Group;
 
-/// Returns all rows, with loads that are `divisor` times smaller than the document's: 1, or more
-/// for tests.
+/// Returns all benchmarks of a published document, with loads that are `divisor` times smaller than
+/// the document's: 1, or more for tests.
 pub fn groups(divisor: usize) -> Vec<Group> {
     let count = 10_000 / divisor;
     let mut groups = log::groups(count);

@@ -38,6 +38,7 @@ struct SixFields {
     time: u64,
 }
 
+/// Returns the snapshots' benchmarks of the published document.
 pub fn groups(count: usize) -> Vec<Group> {
     let full = Rc::new(book(count));
     let state = Rc::new(full.state());
