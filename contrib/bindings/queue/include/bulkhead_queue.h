@@ -65,7 +65,7 @@
 // No producer is free, and one crashed: bhq_resume_sender.
 #define BHQ_SENDER_CRASHED -7
 
-// The last receiver crashed: bhq_resume_receiver.
+// The last receiver crashed: call bhq_resume_receiver.
 #define BHQ_RECEIVER_CRASHED -8
 
 // A live process has attached the receiver.
