@@ -154,8 +154,8 @@ fn classify_core(
 }
 
 /// Returns, for each thread in the order of `logs`, what caused each gap between its duty cycles:
-/// preemption, page fault, steal, interrupt or another. Threads of one core share the core's sums. Steal
-/// is a candidate until [`confirm_steal`] has seen the stamps.
+/// preemption, page fault, steal, interrupt or another. Threads of one core share the core's sums.
+/// Steal is a candidate until [`confirm_steal`] has seen the stamps.
 pub fn classify(record: &RunRecord, logs: &[ThreadLog]) -> Vec<Vec<GapClass>> {
     let ns_per_tick = ns_per_tick(record);
     let mut by_core: BTreeMap<Option<u32>, Vec<(usize, usize, Gap)>> = BTreeMap::new();
