@@ -16,8 +16,8 @@ cargo run --quiet --locked --release --example cost
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 own() { cargo run --quiet --locked --release -- "$@" --out "$out"; }
-# The player waits for answers only, so few orders would end before a fault.
-own contain --strategy wasm --technique spsc-mux --isolation thread --orders 200k --fault "panic;hang"
+# The player waits for answers only: few orders end before a time, many take minutes next to a hang.
+own contain --strategy wasm --technique spsc-mux --isolation thread --orders 4k --fault "panic@order:500;hang@order:500"
 own disturb --strategy wasm --isolation thread --fault alloc-storm --repeats 2 --orders 60k --window 300ms
 own compare --a strategy=native --b strategy=wasm --isolation thread --strategies 1 --venues 1 --repeats 5 --orders 2k --delay fixed:50us
 if clang --target=wasm32 -O2 -ffreestanding -nostdlib -I modules -I ../../bindings/include -Wl,--no-entry \
