@@ -65,7 +65,7 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     result
 }
 
-/// Makes a panic end the process, unless the panicking thread runs a strategy that dies alone. The
+/// Makes a panic end the process, unless the panicking thread runs a strategy that ends alone. The
 /// launcher sees the exit code and shows the output.
 pub fn exit_on_panic() {
     let print = std::panic::take_hook();

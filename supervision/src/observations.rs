@@ -131,7 +131,7 @@ pub struct ThreadObservation {
     /// was asked.
     pub debugger: Option<Option<Debugger>>,
     /// Whether the kernel reports that the running process has no such thread any more. Observed of
-    /// a strategy's thread that dies alone, once it is silent or reports its end.
+    /// a strategy's thread that ends alone, once it is silent or reports its end.
     pub is_gone: bool,
 }
 

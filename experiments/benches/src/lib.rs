@@ -19,7 +19,7 @@ pub fn alternate<S, T>(
     samples
 }
 
-/// Sorts samples and returns the quantile below which the `share` (0 to 1) of the samples lies.
+/// Sorts samples and returns the quantile below which the `share` (0 to 1) of the samples is.
 /// Returns NaN without any.
 pub fn quantile(samples: &mut [f64], share: f64) -> f64 {
     samples.sort_by(f64::total_cmp);

@@ -166,7 +166,7 @@ impl<'a> Containment<'a> {
         self.case_of_thread(thread).is_some_and(|case| case.stage == SupervisionStage::Down)
     }
 
-    /// Returns `true` if some strategy of the run is a thread that can die without its process, so
+    /// Returns `true` if some strategy of the run is a thread that can end without its process, so
     /// that its end does not wake the launcher.
     pub fn has_threads(&self) -> bool {
         self.processes.iter().any(|case| case.is_thread)

@@ -59,7 +59,7 @@ impl Containment<'_> {
     }
 
     /// Returns `true` if the run must wait for a strategy: it has not reported done, or its death
-    /// is not repaired. A thread that dies alone is done once it is gone: the process could not end
+    /// is not repaired. A thread that ends alone is done once it is gone: the process could not end
     /// with it.
     pub fn awaits(&self, strategy: StrategyIndex, observed: &Observations) -> bool {
         let case = self.strategy(strategy);

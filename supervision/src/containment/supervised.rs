@@ -43,7 +43,7 @@ pub(super) struct SupervisedProcess {
     /// Index of the process in the plan; the next field has those of its threads.
     pub process: usize,
     pub threads: Vec<usize>,
-    /// Whether the strategy is a thread that can die without its process.
+    /// Whether the strategy is a thread that can end without its process.
     pub is_thread: bool,
     /// Indices of the supervised strategies that share the process and die with it, this one
     /// included; empty for a strategy alone, and for other roles.

@@ -288,7 +288,7 @@ pub struct BoardDeath {
 pub struct BoardCurve {
     /// Name of the measured duration: `write`, `propagation`, …
     pub measure: String,
-    /// Points of the curve, `(1/(1 − p), nanoseconds)`, rising, as far as ten samples lie beyond.
+    /// Points of the curve, `(1/(1 − p), nanoseconds)`, rising, as far as ten samples are beyond.
     pub points: Vec<(f64, u64)>,
 }
 

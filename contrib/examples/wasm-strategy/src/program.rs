@@ -55,8 +55,8 @@ impl Program {
         Ok(program)
     }
 
-    /// Returns a strategy that misbehaves: the built-in module with `function`, in WAT, in the place
-    /// of its empty `$misbehave`.
+    /// Returns a strategy that misbehaves: the built-in module with `function`, in WAT, in the
+    /// place of its empty `$misbehave`.
     pub fn hostile(name: &str, function: &str, settings: &Settings) -> Self {
         assert!(PLAYER.contains(HARMLESS), "what hostile modules replace");
         Self::new(name, PLAYER.replace(HARMLESS, function), settings)

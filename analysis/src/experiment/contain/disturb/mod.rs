@@ -225,7 +225,7 @@ impl Disturbance {
     }
 
     /// Returns the share of the calm figure within which every declared figure of the disturbed
-    /// runs lies at 90 %: 0.12 for ±12 %. `None` if one of them is not known.
+    /// runs is at 90 %: 0.12 for ±12 %. `None` if one of them is not known.
     pub fn reach(&self, endpoint: &Endpoint) -> Option<f64> {
         let share = |line: &ComparisonLine| {
             let test = line.deciding()?.equivalence?;
