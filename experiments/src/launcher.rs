@@ -2,6 +2,7 @@
 
 use crate::caller;
 use anyhow::{Context, Result, anyhow};
+use merge::MergeError;
 use planner::config::{Settings, UsageError};
 use planner::host::signals::{Interrupted, Signals, is_end_requested};
 use protocol::plan::{Fault, FaultKind};
@@ -17,7 +18,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 use system::process;
-use verdict::merge::MergeError;
 use verdict::summary::Summary;
 
 /// The exit code of a launcher that refused its command line.
@@ -61,7 +61,7 @@ impl DestroyedLog {
         if !record.plan.faults.iter().any(can_destroy) {
             return None;
         }
-        match verdict::merge::merge(folder, record, |_, _| {}) {
+        match merge::merge(folder, record, |_, _| {}) {
             Err(MergeError::Log(damage)) if damage.fault == LogFault::Invalid => {
                 let whole = damage.to_string();
                 let prefix = format!("{}/", folder.display());

@@ -2,12 +2,12 @@
 
 use crate::cli::Cli;
 use crate::commands;
-use crate::runtime::progress::print_warning;
 use core::marker::PhantomData;
 use gateway::{Venue, VenueContext};
 use planner::config::components::{NameError, StrategyKind, VenueKind, register};
 use planner::host::signals;
 use roles::registry::{Links, MakeStrategy, MakeVenue, Registry};
+use runtime::progress::print_warning;
 use shm::ring::Link;
 use std::process::ExitCode;
 use std::sync::Arc;

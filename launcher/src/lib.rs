@@ -11,7 +11,6 @@ mod experiments;
 mod exports;
 mod harness;
 mod operator;
-mod runtime;
 mod saved_results;
 mod simulate;
 mod watch;

@@ -1,6 +1,5 @@
 //! The command `launcher simulate`: draws seeds, simulates a run for each, and reports failures.
 
-use crate::runtime::progress::Progress;
 use anyhow::Result;
 use clap::Args;
 use planner::config::UsageError;
@@ -10,6 +9,7 @@ use record::fitness::Fitness;
 use record::numbers::{count, counted};
 use record::screen::{print_warning, program};
 use record::units::Count;
+use runtime::progress::Progress;
 use simulation::broken::Defect;
 use simulation::scenario::{draw_technique, is_simulated};
 use simulation::{

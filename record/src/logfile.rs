@@ -160,6 +160,12 @@ impl<R: Read> LogReader<R> {
         Ok(Self { source, file, header, status, counters, block: Vec::new(), records: 0, ended: None })
     }
 
+    /// Replaces the source of the log's bytes by what `map` makes of it.
+    pub fn map_source<S>(self, map: impl FnOnce(R) -> S) -> LogReader<S> {
+        let Self { source, file, header, status, counters, block, records, ended } = self;
+        LogReader { source: map(source), file, header, status, counters, block, records, ended }
+    }
+
     /// Returns the checked header of the segment from which the stamp log was saved.
     pub const fn header(&self) -> &Header {
         &self.header
@@ -266,6 +272,7 @@ pub struct RecordBlock<'a> {
 
 impl<'a> RecordBlock<'a> {
     /// Returns the block's records in log order.
+    #[inline]
     pub fn records(self) -> impl Iterator<Item = Record> + 'a {
         self.bytes.iter().map_while(|bytes| Record::from_words(word(&bytes[..8]), word(&bytes[8..])))
     }

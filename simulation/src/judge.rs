@@ -22,13 +22,13 @@ use super::hostile::Attack;
 use super::recovery::differences;
 use super::runtime::ConfirmedChange;
 use super::scenario::ScenarioKind;
+use merge::{MergedRun, OrderEnd, Violation, ViolationKind};
 use protocol::commands::Command;
 use protocol::index::StrategyIndex;
 use protocol::labels::PROTOCOL_ERRORS;
 use protocol::plan::{FaultKind, Isolation, OnDeath, Role};
 use protocol::supervision::ProtocolViolation;
 use record::run::{EndByOperator, Incident, RunOutcome};
-use verdict::merge::{MergedRun, OrderEnd, Violation, ViolationKind};
 
 /// Checks a simulated run and returns every violated invariant.
 pub(super) fn judge(run: &Simulated, merged: &MergedRun) -> Vec<String> {

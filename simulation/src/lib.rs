@@ -63,6 +63,7 @@ use anyhow::{Context, Result, anyhow};
 use broken::{BrokenLink, Defect};
 use folder::JournalFolder;
 use machine::PostCrashCheck;
+use merge::{self, MergedRun};
 use processes::SimulatedProcesses;
 use protocol::faults::Draws;
 use protocol::index::StrategyIndex;
@@ -85,7 +86,6 @@ use shm::ring::spsc_mux::SpscMux;
 use shm::sync::Ordering;
 use supervision::SupervisionRecord;
 use system::clock::VirtualClock;
-use verdict::merge::{self, MergedRun};
 
 /// The process id of the launcher in a simulated run, above the ids of real processes. Its
 /// processes have the following ids; none exists in the kernel.

@@ -12,6 +12,7 @@
 //! had, and the positions that follow.
 
 use super::Simulated;
+use merge::{MergedRun, OrderEnd};
 use planner::config::{KindList, Settings};
 use protocol::faults::Draws;
 use protocol::index::VenueIndex;
@@ -22,7 +23,6 @@ use record::units::Count;
 use shm::ring::spsc_mux::SpscMux;
 use std::collections::{BTreeMap, HashMap};
 use venue::{Audit, Trade};
-use verdict::merge::{MergedRun, OrderEnd};
 
 /// Returns `true` if a seed stands for a crash-recovery run, unless the user requested a kind.
 pub(super) fn is_drawn(seed: u64, technique: Technique) -> bool {

@@ -1,13 +1,12 @@
 //! Merges, checks and summarizes a saved run in one call.
 
-use crate::hlog::{self, HLOG_FILE};
 use crate::html;
-use crate::merge;
 use crate::report;
 use crate::summary::{self, Figures, Summary, summarize};
-use crate::tail::Tail;
-use crate::timeline::Timeline;
 use anyhow::Result;
+use merge::hlog::{self, HLOG_FILE};
+use merge::tail::Tail;
+use merge::timeline::Timeline;
 use record::document::{Document, write_atomically};
 use record::run::RunRecord;
 use std::path::Path;

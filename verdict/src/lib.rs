@@ -2,17 +2,11 @@
 //! no process and sends no signal.
 #![forbid(unsafe_code)]
 
-pub mod cause;
 pub mod chart;
 pub mod evaluation;
-pub mod hlog;
 pub mod html;
 pub mod inspect;
-pub mod merge;
-mod radix_select;
 pub mod report;
 pub mod spacing;
 pub mod summary;
 pub mod table;
-pub mod tail;
-pub mod timeline;

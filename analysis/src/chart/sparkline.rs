@@ -1,9 +1,9 @@
 //! Sparklines: small plots of rt_venue over a section of a run, with one vertical axis for a page.
 
 use maud::Markup;
+use merge::timeline::Timeline;
 use verdict::chart::levels::levels;
 use verdict::chart::plot::{Plot, PlotAxis, ReferenceLine, Unit};
-use verdict::timeline::Timeline;
 
 /// A slice of a run's latency timeline, to be drawn as a sparkline.
 #[derive(Clone, Copy, Debug)]

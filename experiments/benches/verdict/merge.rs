@@ -8,9 +8,9 @@
 mod fixture;
 
 use fixture::{Fixture, Shape};
+use merge::figures::Figures;
 use protocol::plan::Threading;
 use std::time::Instant;
-use verdict::summary::figures::Figures;
 
 fn main() {
     let argument = std::env::args().skip(1).find_map(|argument| argument.parse::<f64>().ok());
@@ -31,7 +31,7 @@ fn main() {
         drop(fixture);
         for _ in 0..3 {
             let start = Instant::now();
-            let merged = verdict::merge::merge(folder.path(), &record, |_, _| {}).expect("an honest run");
+            let merged = merge::merge(folder.path(), &record, |_, _| {}).expect("an honest run");
             let joined = start.elapsed().as_secs_f64();
             let figures = Figures::measure(&merged, record.plan.isolation, record.clock.ns_per_tick);
             let all = start.elapsed().as_secs_f64();

@@ -7,6 +7,7 @@ use crate::benchmark::{BenchmarkRun, EndResults};
 use analysis::experiment::{
     BoardCase, BoardCurve, BoardDeath, BoardReader, BoardReading, BoardUsage, BoardWriter, board,
 };
+use merge::figures::MeasureSeries;
 use protocol::benchmark::board_results::BoardMeasure;
 use protocol::index::StrategyIndex;
 use protocol::labels::{ReaderCounter, WriterCounter};
@@ -15,7 +16,6 @@ use protocol::shared_histogram::Resolution;
 use protocol::status::StatusField;
 use record::run::{RoleRestart, RunOutcome};
 use std::slice;
-use verdict::summary::figures::MeasureSeries;
 
 /// Computes the results of one case of the board benchmark from its processes' counters and
 /// histograms.

@@ -1,9 +1,9 @@
 //! Reads the histograms that a board's writer or reader stored in shared memory.
 
+use merge::figures::MeasureSeries;
 use protocol::shared_histogram::{BUCKETS, MAX_WORD, MIN_WORD, Resolution, SUM};
 use shm::memory::ReadOnlyWords;
 use shm::sync::Ordering;
-use verdict::summary::figures::MeasureSeries;
 
 /// Adds a histogram of an agent to a measure. The memory may hold anything: a misbehaving process
 /// gets wrong figures, and nothing worse.

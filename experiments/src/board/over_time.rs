@@ -5,6 +5,7 @@ use super::histogram::record_histogram;
 use crate::benchmark::{BenchmarkRun, EndResults};
 use analysis::experiment::{BoardSlice, ThreadLatencies, latency_csv};
 use anyhow::Result;
+use merge::figures::MeasureSeries;
 use protocol::benchmark::BOARD_SLICES;
 use protocol::benchmark::board_results::BoardMeasure;
 use protocol::plan::BoardWork;
@@ -13,7 +14,6 @@ use record::document::write_atomically;
 use std::path::Path;
 use std::slice;
 use verdict::summary::Distribution;
-use verdict::summary::figures::MeasureSeries;
 
 /// The measures of the writer that have a histogram for each slice.
 const OF_WRITER: [(&str, BoardMeasure); 2] =

@@ -3,9 +3,9 @@
 
 use crate::benchmark::EndResults;
 use analysis::experiment::BoardSkew;
+use merge::figures::MeasureSeries;
 use protocol::benchmark::decisions::BoardDecision;
 use std::collections::BTreeMap;
-use verdict::summary::figures::MeasureSeries;
 
 /// Compares the readers' decisions, tick by tick. A tick that one of them did not see is left out.
 pub(super) fn skew_of(readers: &[EndResults], ns_per_tick: f64) -> BoardSkew {

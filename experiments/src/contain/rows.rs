@@ -3,10 +3,10 @@
 use super::matrix::ContainCase;
 use analysis::experiment::contain::{MIN_WAIT_NS, WAIT_FACTOR};
 use analysis::experiment::{Confidential, Contained, Containment, RoleContainment, VenueContainment};
+use merge::OrderLosses;
 use protocol::index::StrategyIndex;
 use protocol::plan::{FaultKind, FaultTarget, FaultTime, IsolationLevel, Role};
 use record::run::{Outage, RestartSteps, RunOutcome};
-use verdict::merge::OrderLosses;
 use verdict::summary::{CUT_SHORT, Distribution, RoleRestartSummary, Summary};
 
 /// The end of a strategy that exhausted shared resources.

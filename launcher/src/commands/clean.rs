@@ -1,10 +1,10 @@
 //! `launcher clean`: removes shared memory and cgroups that dead runs and queues left.
 
 use crate::cli::CleanFlags;
-use crate::runtime::clean::{self, CleanScope};
 use anyhow::{Context, Result};
 use record::numbers::counted;
 use record::screen::{self, print_warning};
+use runtime::clean::{self, CleanScope};
 use std::io::Write;
 use std::process::ExitCode;
 

@@ -16,13 +16,13 @@ mod run;
 
 use crate::cli::{self, Cli, Command, JoinFlags};
 use crate::experiments;
-use crate::runtime::{benchmark, container, reaper};
 use crate::{exports, saved_results, simulate, watch};
 use anyhow::{Context, Result};
 use planner::command_line;
 use planner::config::program;
 use record::screen;
 use roles::role;
+use runtime::{benchmark, container, reaper};
 use shm::memory::sigbus;
 use std::os::unix::process::CommandExt;
 use std::process::ExitCode;

@@ -2,8 +2,6 @@
 
 use crate::cli::{OpenFlags, ReportFlags};
 use crate::experiments;
-use crate::runtime::progress::Progress;
-use crate::runtime::{gather, run};
 use crate::saved_results;
 use anyhow::{Context, Result, bail};
 use planner::config::{ReportLength, UsageError};
@@ -13,6 +11,8 @@ use record::logfile::EXTENSION;
 use record::numbers::counted;
 use record::run::RunRecord;
 use record::screen::{self, print_warning};
+use runtime::progress::Progress;
+use runtime::{gather, run};
 use std::io::{IsTerminal as _, Write};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};

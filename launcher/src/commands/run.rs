@@ -2,10 +2,6 @@
 
 use super::report::show;
 use crate::experiments;
-use crate::runtime::clean::{self, CleanScope};
-use crate::runtime::prepare::{Prepared, prepare};
-use crate::runtime::run::{self, FinishedRun, Interruption, KeptRun, Presentation};
-use crate::runtime::signals::{self, Signals};
 use anyhow::{Context, Result};
 use planner::command_line::{report_unfired, worse};
 use planner::config::{ReportLength, RunCommand};
@@ -14,6 +10,10 @@ use planner::{self, Resolved};
 use record::document::Document;
 use record::run::RunOutcome;
 use record::screen::{self, print_warning};
+use runtime::clean::{self, CleanScope};
+use runtime::prepare::{Prepared, prepare};
+use runtime::run::{self, FinishedRun, Interruption, KeptRun, Presentation};
+use runtime::signals::{self, Signals};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};

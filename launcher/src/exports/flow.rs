@@ -5,19 +5,19 @@
 //! record. So a run writes nothing more while it is measured. Strategies that decide on orders
 //! themselves leave no such trace: their runs are refused.
 
-use crate::runtime::prepare::make_schedule;
 use anyhow::{Context, Result, bail};
+use merge::MergedRun;
 use planner::config::{CONFIG_FILE, Settings, UsageError};
 use planner::{Input, Resolved};
 use protocol::index::StrategyIndex;
 use protocol::plan::{Pacing, Trading};
 use protocol::stamps::Point;
 use record::run::RunRecord;
+use runtime::prepare::make_schedule;
 use std::io::Write;
 use std::path::Path;
 use strategy::schedule::{FlowWriter, Schedule, SentOrder};
 use system::clock::Timebase;
-use verdict::merge::MergedRun;
 use verdict::summary::to_ns;
 
 /// Generates the order schedule of a saved run again, from the run's record.

@@ -23,7 +23,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use system::folder::{NotRegular, OpenDir};
 use verdict::html::order_path;
-use verdict::merge;
 use verdict::summary::Summary;
 
 /// The examples below the help of `launcher export`.

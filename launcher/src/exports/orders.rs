@@ -1,12 +1,12 @@
 //! `orders.csv`: a row for each order with its stamps, for DuckDB, Polars, pandas and spreadsheets.
 
 use anyhow::Result;
+use merge::MergedRun;
 use protocol::flow::PATH;
 use protocol::index::GatewayIndex;
 use protocol::stamps::Point;
 use record::run::RunRecord;
 use std::io::Write;
-use verdict::merge::MergedRun;
 use verdict::summary::to_ns;
 
 /// The table's columns.

@@ -7,6 +7,7 @@
 //! the one before it is a moment too.
 
 use super::proto::ProtoMessage;
+use merge::{MergedRun, OrderRow};
 use protocol::index::GatewayIndex;
 use protocol::plan::{Plan, Role};
 use protocol::stamps::Point;
@@ -14,7 +15,6 @@ use protocol::wire::OrderId;
 use record::run::RunRecord;
 use std::collections::HashMap;
 use std::io::{self, Write};
-use verdict::merge::{MergedRun, OrderRow};
 use verdict::summary::to_ns;
 
 /// Field numbers of the messages, by Perfetto's own names.

@@ -1,5 +1,8 @@
 //! Names of the files that bulkhead writes into a folder of results: only those are deleted.
 
+use merge::hlog::HLOG_FILE;
+use merge::tail::Tail;
+use merge::timeline::Timeline;
 use planner::config::CONFIG_FILE;
 use record::document::Document;
 use record::experiment::ExperimentHead;
@@ -9,11 +12,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use system::folder::{DRAFT_SUFFIX, OpenDir};
-use verdict::hlog::HLOG_FILE;
 use verdict::html::HTML_FILE;
 use verdict::summary::{Measure, Summary};
-use verdict::tail::Tail;
-use verdict::timeline::Timeline;
 
 /// A run's tags, written by earlier builds.
 const TAGS: &str = "tags";

@@ -6,7 +6,6 @@
 use super::model::{ErrorRow, ObservedState, RingRow, RoleRow, Snapshot, StrategyRow};
 use super::switches::KillSwitchTracker;
 use crate::active_view::{ActiveRunView, SegmentFile};
-use crate::runtime::debugger::RunOwner;
 use anyhow::Result;
 use protocol::control::{Control, RunState};
 use protocol::counters::AgentCounters;
@@ -18,6 +17,7 @@ use protocol::segments::thread_segment;
 use protocol::status::{self, LOG_OFFSET, StatusField, ThreadState, ThreadStatus};
 use protocol::supervision::{self, REPAIRS, REPAIRS_WORDS, Repairs};
 use protocol::topology::{self, SegmentPurpose};
+use runtime::debugger::RunOwner;
 use shm::ring::{SegmentSpec, array_queue, occupancy, spsc};
 use std::collections::HashMap;
 use system::clock::Clock;

@@ -28,11 +28,11 @@ mod timeline_plot;
 
 pub use order_path::order_path;
 
-use crate::hlog::{self, HLOG_FILE};
 use crate::summary::Summary;
-use crate::tail::Tail;
-use crate::timeline::Timeline;
 use anyhow::{Result, bail};
+use merge::hlog::{self, HLOG_FILE};
+use merge::tail::Tail;
+use merge::timeline::Timeline;
 use record::document::Document;
 use record::run::RunRecord;
 use run_page::SavedRun;

@@ -6,8 +6,8 @@ use super::timeline_plot::{TIME, time_axis};
 use crate::chart::plot::{DataSeries, Plot, PlotAxis, SeriesKind, Unit};
 use crate::report::units::{count, counted, duration, duration_or_dash, plural, short};
 use crate::table::{Column, Grid};
-use crate::tail::{MachineNoise, NoiseSlice, ThreadNoise};
 use maud::{Markup, html};
+use merge::tail::{MachineNoise, NoiseSlice, ThreadNoise};
 use record::kernel::{CoreAccount, KernelAccount};
 
 /// The maximum number of threads that are drawn: those with most time in gaps.

@@ -5,10 +5,10 @@ use super::{noise_plot, overview, stage_bars, tail_bars, timeline_plot};
 use crate::chart::percentile_plot::{self, PercentileLine};
 use crate::report;
 use crate::summary::{Measure, Summary};
-use crate::tail::Tail;
-use crate::timeline::Timeline;
 use hdrhistogram::Histogram;
 use maud::{Markup, html};
+use merge::tail::Tail;
+use merge::timeline::Timeline;
 use protocol::flow::Stage;
 use record::numbers::counted;
 

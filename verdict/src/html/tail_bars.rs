@@ -3,9 +3,10 @@
 
 use super::page::table;
 use crate::chart::svg::legend;
+use crate::report::stall_free_grid;
 use crate::report::units::{counted, duration, percent};
-use crate::tail::{Cause, NanosByCause, Tail, TailShare};
 use maud::{Markup, html};
+use merge::tail::{Cause, NanosByCause, Tail, TailShare};
 
 /// Each cause with the class of its color: the machine's bright, what is usual gray.
 const CAUSES: [(Cause, &str); Cause::ALL.len()] = [
@@ -31,7 +32,7 @@ pub fn draw(tail: &Tail) -> Option<Markup> {
             (CAUSES.map(|(cause, _)| format!("{}: {}", cause.name(), meaning(cause))).join("; ")) "."
         }
         h3 { "With and without the machine's stalls" }
-        (table(&tail.stall_free_grid()))
+        (table(&stall_free_grid(tail)))
     })
 }
 

@@ -7,8 +7,8 @@ use crate::chart::plot::{DataSeries, MarkedSpan, Plot, PlotAxis, SeriesKind, Spa
 use crate::report::units::{count, counted, duration};
 use crate::summary::{IncidentSummary, Summary};
 use crate::table::Grid;
-use crate::timeline::{Stall, Timeline};
 use maud::{Markup, html};
+use merge::timeline::{Stall, Timeline};
 
 /// From this pause on an engine thread counts as away, in nanoseconds.
 const AWAY_NS: u64 = 1_000_000;

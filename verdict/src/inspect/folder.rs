@@ -3,11 +3,11 @@
 use super::time::{LogTimebase, signed};
 use super::truncation::MergedCounts;
 use super::{Format, check_no_problems, print_json, print_lines};
-use crate::merge::folder;
 use crate::report::export::write_csv;
 use crate::report::grid::wrap_indented;
 use crate::report::units::{duration, short};
 use crate::table::{Column, Grid};
+use merge::folder;
 use protocol::plan::Role;
 use protocol::stamps::{Point, Record};
 use protocol::status::StatusField;

@@ -2,11 +2,11 @@
 
 use super::time::{LogTimebase, signed};
 use super::{Format, check_no_problems, no_such_order, print_json, print_lines};
-use crate::merge::{OrderEnd, bit, folder, order_name};
 use crate::report::export::write_csv;
 use crate::report::grid::wrap_indented;
 use crate::summary::Measure;
 use crate::table::Grid;
+use merge::{OrderEnd, bit, folder, order_name};
 use protocol::flow::{ExchangeStage, Stage};
 use protocol::index::{GatewayIndex, VenueIndex};
 use protocol::plan::{Plan, Role};
@@ -14,7 +14,6 @@ use protocol::stamps::{Point, Record, TopOfBookWritten};
 use protocol::status::StatusField;
 use protocol::wire::{OrderId, Report};
 use record::document::Document;
-use record::logfile::LogReader;
 use record::run::{Incident, RunRecord};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -168,7 +167,7 @@ fn search(
     is_wanted: impl Fn(&Record) -> bool,
     path_steps: &mut Vec<PathStep>,
 ) -> Result<(), String> {
-    let mut log: LogReader = folder::open(folder, plan, thread).map_err(|error| error.to_string())?;
+    let mut log = folder::open(folder, plan, thread).map_err(|error| error.to_string())?;
     let pid = log.status().get(StatusField::Pid);
     while let Some(block) = log.next_block().map_err(|error| error.to_string())? {
         let counted = (block.first..).zip(block.records()).filter(|(_, record)| is_wanted(record));

@@ -2,11 +2,12 @@
 //! each of the worst orders.
 
 use super::{Format, print_json, print_lines};
-use crate::merge::merge;
 use crate::report::export::write_table;
 use crate::report::grid::wrap_indented;
+use crate::report::stall_free_grid;
 use crate::table::{Column, Grid};
-use crate::tail::{Cause, ExplainedOrder, NanosByCause, Tail, TailShare};
+use merge::merge;
+use merge::tail::{Cause, ExplainedOrder, NanosByCause, Tail, TailShare};
 use protocol::index::StrategyIndex;
 use protocol::plan::IsolationLevels;
 use record::document::Document;
@@ -78,7 +79,7 @@ fn level_of(order: &str, isolation: IsolationLevels) -> String {
 fn text(tail: &Tail, isolation: IsolationLevels, out: &mut impl Write) -> io::Result<()> {
     let orders = count(tail.orders);
     writeln!(out, "run {}: why the slowest of {orders} orders were slow (rt_venue)\n", tail.run)?;
-    write!(out, "{}", tail.stall_free_grid().terminal(false))?;
+    write!(out, "{}", stall_free_grid(tail).terminal(false))?;
     if let Some(widest) = tail.slowest.first() {
         let total = |share: &TailShare| (share.fraction.clone(), share.causes_ns, share.causes_ns.total());
         let shares = tail.slowest.iter().map(total).collect();

@@ -6,6 +6,7 @@ pub mod incidents;
 mod levels;
 mod lives;
 mod role_restarts;
+mod stall_free;
 pub mod strategies;
 pub mod strategy_costs;
 pub mod tables;
@@ -19,6 +20,7 @@ pub use crate::table::grid;
 pub use export::{csv, markdown, positions_csv};
 pub use first_screen::first_screen;
 pub use levels::change;
+pub(crate) use stall_free::stall_free_grid;
 pub use text::terminal;
 pub(crate) use text::{result_fields, setup_fields};
 

@@ -3,7 +3,7 @@
 use super::units::{count, duration, duration_or_dash as time, percent, short};
 use crate::summary::{StrategySummary, Summary};
 use crate::table::{Column, Grid};
-use crate::tail::Cause;
+use merge::tail::Cause;
 use protocol::plan::Trading;
 use record::escape::is_control;
 

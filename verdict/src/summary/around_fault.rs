@@ -4,8 +4,8 @@
 //! An incident's window has a few hundred orders. The time before and the time after have enough
 //! for every percentile.
 
-use super::figures::{Distribution, MeasureSeries, engine_ticks};
-use crate::merge::MergedRun;
+use merge::MergedRun;
+use merge::figures::{Distribution, MeasureSeries, engine_ticks};
 use protocol::index::StrategyIndex;
 use protocol::plan::{FaultTarget, FaultTime};
 use record::run::RunRecord;

@@ -4,11 +4,11 @@
 //! [`super::incident_windows`] defines it. The reference are the orders, of all strategies, that
 //! had returned before the first incident began.
 
-use super::figures::{
+use super::incident_windows::IncidentWindows;
+use merge::figures::{
     Distribution, MeasureSeries, SAMPLES_FOR_P50, SAMPLES_FOR_P999, engine_ticks, quantile, to_ns,
 };
-use super::incident_windows::IncidentWindows;
-use crate::merge::{MergedRun, OrderLosses};
+use merge::{MergedRun, OrderLosses};
 use protocol::index::StrategyIndex;
 use protocol::supervision::ProtocolViolation;
 use record::cpu_shortage::CpuShortage;

@@ -5,8 +5,8 @@
 //! unit is a block, in which each level has one epoch. An interval comes from resampling whole
 //! blocks (a cluster bootstrap), so whatever slows some epochs down widens it, as it must.
 
-use super::figures::from_due;
-use crate::merge::{Epochs, MergedRun};
+use merge::figures::from_due;
+use merge::{Epochs, MergedRun};
 use protocol::plan::{Isolation, IsolationLevel, IsolationLevels};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};

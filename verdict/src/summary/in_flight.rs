@@ -1,6 +1,6 @@
 //! The mean number of orders in flight: sampled by the launcher, and by Little's law.
 
-use crate::merge::MergedRun;
+use merge::MergedRun;
 use protocol::labels::StrategyCounter;
 use record::run::RunRecord;
 use serde::{Deserialize, Serialize};

@@ -12,7 +12,7 @@
 //! incident       fault ───── detected ── repaired ── + 10 ms      affected: t4 in the window
 //! ```
 
-use crate::merge::OrderRow;
+use merge::OrderRow;
 use protocol::index::StrategyIndex;
 use record::run::RunRecord;
 

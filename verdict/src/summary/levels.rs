@@ -1,6 +1,6 @@
 //! Latency by isolation level, in a run whose strategies have several.
 
-use super::figures::{Distribution, Figures, Measure};
+use merge::figures::{Distribution, Figures, Measure};
 use protocol::index::StrategyIndex;
 use protocol::plan::{IsolationLevel, Plan};
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! The incarnations of strategies one after the other, with the kind, the time and the orders of
 //! each.
 
-use super::figures::{Distribution, engine_ticks};
 use super::strategies::distribution;
-use crate::merge::{MergedRun, OrderEnd};
+use merge::figures::{Distribution, engine_ticks};
+use merge::{MergedRun, OrderEnd};
 use protocol::index::StrategyIndex;
 use protocol::stamps::Point;
 use record::run::{Addition, EndByOperator, Incident, RunRecord};

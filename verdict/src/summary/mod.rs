@@ -3,13 +3,10 @@
 mod around_fault;
 mod containment;
 pub mod crossover;
-pub mod figures;
 mod in_flight;
 mod incident_windows;
-mod leave_one_out;
 mod levels;
 mod lives;
-mod percentile_breakdown;
 mod role_restarts;
 mod strategies;
 mod strategy_costs;
@@ -25,15 +22,15 @@ mod working_set;
 pub use around_fault::AroundFault;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
 pub use crossover::{CrossoverSummary, LevelDifference};
-pub use figures::{Distribution, Figures, Measure, to_ns};
 pub use in_flight::InFlight;
-pub use leave_one_out::{LeaveOneOut, PooledPercentiles, format_leave_one_out};
 pub use levels::LevelSummary;
 pub use lives::LifeSummary;
-pub use percentile_breakdown::{PercentileBreakdown, StageMean};
+pub use merge::figures::{Distribution, Figures, Measure, to_ns};
+pub use merge::leave_one_out::{LeaveOneOut, PooledPercentiles, format_leave_one_out};
+pub use merge::percentile_breakdown::{PercentileBreakdown, StageMean};
 pub use record::run::ns_per_tick;
 pub use role_restarts::RoleRestartSummary;
-pub use strategies::{StrategySummary, StrategyTail};
+pub use strategies::StrategySummary;
 pub use strategy_costs::StrategyCosts;
 pub use threads::{AgentSummary, ThreadSummary};
 pub use trading::{KillSummary, PositionSummary, RejectionCount, TradingSummary};
@@ -42,7 +39,7 @@ pub use venues::VenueIncident;
 pub use warm_up::WarmUp;
 pub use working_set::WorkingSetSummary;
 
-use crate::merge::{MergedRun, OrderCounts, Violation};
+use merge::{MergedRun, OrderCounts, Violation};
 use protocol::flow::{ExchangeStage, Stage};
 use protocol::labels::{OrchestratorCounter, TICKS, TICKS_MISSED};
 use protocol::plan::{ClockSource, Idle, IsolationLevels, Pacing, Plan, Role, Stamps, Technique, Threading};
@@ -303,7 +300,7 @@ pub struct MarketStages {
     pub tick_to_exchange: Distribution,
 }
 
-/// Round trips without the venue's time (rt_venue) of orders that met no stall. [`crate::tail`] has
+/// Round trips without the venue's time (rt_venue) of orders that met no stall. [`merge::tail`] has
 /// the rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StallFree {
@@ -368,8 +365,9 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
     });
     let (incidents, containment) = containment::summarize(record, merged, ns_per_tick);
     let unstruck = unfired_faults::unfired_faults(record, merged, ns_per_tick);
-    let leave_one_out = leave_one_out::leave_one_out(plan.trading().strategies, merged, figures, ns_per_tick);
-    let dependence = leave_one_out::notes(&leave_one_out, figures);
+    let leave_one_out =
+        merge::leave_one_out::leave_one_out(plan.trading().strategies, merged, figures, ns_per_tick);
+    let dependence = merge::leave_one_out::notes(&leave_one_out, figures);
     let warm_up = WarmUp::from_figures(figures);
     let warm_up_note = warm_up.map(|found| found.note(&distribution_of(Measure::RtVenueFromDue)));
     let costs = strategy_costs::summarize(record, &processes, &incidents);
@@ -446,7 +444,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         input: record.input.clone(),
         machine: record.machine.clone(),
         plan: plan.clone(),
-        percentile_breakdowns: percentile_breakdown::summarize(merged, figures, ns_per_tick),
+        percentile_breakdowns: merge::percentile_breakdown::summarize(merged, figures, ns_per_tick),
         violations: merged.violations.clone(),
         working_set: working_set::summarize(plan, &processes, ns_per_tick),
         costs,

@@ -9,8 +9,8 @@
 //! it was there between the death and the recovery. `first` is the first order that the successor
 //! stamps: the exchange's own stamp, the engine's t3.
 
-use super::figures::to_ns;
-use crate::merge::{MergedRun, OrderRow};
+use merge::figures::to_ns;
+use merge::{MergedRun, OrderRow};
 use protocol::index::GatewayIndex;
 use protocol::plan::Role;
 use protocol::stamps::Point;

@@ -1,10 +1,10 @@
 //! Summary of each strategy, in runs with several kinds or levels, or external programs: latency
 //! of its orders, resources of its process, and causes of its slowest orders.
 
-use super::figures::{Distribution, engine_ticks, quantile, to_ns};
 use super::threads::ThreadSummary;
-use crate::cause::{Cause, NanosByCause};
-use crate::merge::MergedRun;
+use merge::MergedRun;
+use merge::figures::{Distribution, engine_ticks, quantile, to_ns};
+use merge::tail::StrategyTail;
 use protocol::index::StrategyIndex;
 use protocol::plan::{IsolationLevel, ProcessPlan, Role};
 use protocol::stamps::Point;
@@ -45,31 +45,6 @@ impl StrategySummary {
     pub fn cpu_ns(&self) -> Option<u64> {
         let usage = self.usage?;
         usage.cpu_ns?.checked_sub(usage.startup_cpu_ns?)
-    }
-}
-
-/// The causes of the slowest 1 % of a strategy's orders.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StrategyTail {
-    /// Index of the strategy.
-    pub strategy: StrategyIndex,
-    /// Number of the strategy's orders that were explained.
-    pub explained: u64,
-    /// Number of the strategy's orders that a gap or the backlog after one affected.
-    #[serde(rename = "touched")]
-    pub stall_affected: u64,
-    /// Number of orders in the slowest 1 %.
-    pub orders: u64,
-    /// Time of the slowest orders by cause, in nanoseconds: machine, memory, backlog, queueing,
-    /// usual, unexplained, wake-up.
-    pub causes_ns: NanosByCause,
-}
-
-impl StrategyTail {
-    /// Returns a cause's share in the time of the strategy's slowest orders, 0 to 1.
-    pub fn share(&self, cause: Cause) -> Option<f64> {
-        let all = self.causes_ns.total();
-        (all > 0).then(|| self.causes_ns.get(cause) as f64 / all as f64)
     }
 }
 

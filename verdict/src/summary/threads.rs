@@ -2,9 +2,9 @@
 //! its last incarnation.
 
 use super::containment::IncidentSummary;
-use super::figures::to_ns;
-use crate::cause::GapTotal;
-use crate::merge::MergedRun;
+use merge::MergedRun;
+use merge::cause::GapTotal;
+use merge::figures::to_ns;
 use protocol::counters::AgentCounters;
 use protocol::labels::{FULL, PROTOCOL_ERRORS};
 use protocol::plan::Plan;

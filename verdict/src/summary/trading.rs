@@ -1,6 +1,6 @@
 //! Positions, profit and loss, rejected orders and kill switches of a run.
 
-use crate::merge::{KillActivation, MergedRun, Position};
+use merge::{KillActivation, MergedRun, Position};
 use protocol::index::StrategyIndex;
 use protocol::plan::Plan;
 use protocol::reject::Reject;

@@ -2,7 +2,7 @@
 //! ended before their time, or no target was running. And those that began and were cut short: the
 //! run was over before a leak had reached its limit.
 
-use crate::merge::MergedRun;
+use merge::MergedRun;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use record::numbers::{count, duration};
 use record::run::{Incident, RunOutcome, RunRecord};
@@ -19,7 +19,7 @@ pub(super) fn unfired_faults(record: &RunRecord, merged: &MergedRun, ns_per_tick
     }
     let start = record.clock.start_ticks;
     let last = merged.measured().map(|(_, row)| row.ended()).max().unwrap_or(start);
-    let end_ns = super::figures::to_ns(last.saturating_sub(start), ns_per_tick);
+    let end_ns = merge::figures::to_ns(last.saturating_sub(start), ns_per_tick);
     let injections = record.fault_injections.iter().copied().chain(repeat(None));
     let unfired = |(fault, injections): (&Fault, Option<u64>)| {
         let Fault { kind, target, when, .. } = fault;
@@ -78,7 +78,7 @@ fn not_done_reason(
     let last_ns = || {
         let own = merged.orders_of(strategy).filter(|(id, _)| id.epoch() == 0);
         let last = own.map(|(_, row)| row.ended()).max().unwrap_or(0);
-        super::figures::to_ns(last.saturating_sub(record.clock.start_ticks), ns_per_tick)
+        merge::figures::to_ns(last.saturating_sub(record.clock.start_ticks), ns_per_tick)
     };
     let is_missed = match (fault.when, death) {
         // It may have overwritten the stamps by which its orders are counted.

@@ -2,7 +2,7 @@
 //! maximum of open orders (resting orders at an exchange are open until trading ends), or trading
 //! was closed because nothing had progressed for some time.
 
-use crate::merge::MergedRun;
+use merge::MergedRun;
 use protocol::index::StrategyIndex;
 use protocol::labels::StrategyCounter;
 use protocol::plan::{Role, Trading};

@@ -9,8 +9,8 @@
 //! another's order     t1 ─ t4 ······ t5 ─ t8    affected: in the engine during the fault
 //! ```
 
-use super::figures::{Distribution, MeasureSeries, engine_ticks, to_ns};
-use crate::merge::MergedRun;
+use merge::MergedRun;
+use merge::figures::{Distribution, MeasureSeries, engine_ticks, to_ns};
 use protocol::index::{GatewayIndex, VenueIndex};
 use protocol::labels::GatewayCounter;
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};

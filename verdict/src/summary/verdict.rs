@@ -4,8 +4,8 @@
 //! line that names it and the remedy. A run without such a reason is fit. The thresholds are
 //! judgments; they are named constants here so that they can be discussed in one place.
 
-use super::figures::SAMPLES_FOR_P999;
 use super::{IncidentSummary, Measure, Summary, ThreadSummary};
+use merge::figures::SAMPLES_FOR_P999;
 use protocol::plan::{Idle, Role};
 use record::fitness::preemption_reason;
 use record::numbers::{count, counted, duration, plain};

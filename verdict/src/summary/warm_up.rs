@@ -1,6 +1,6 @@
 //! The warm-up: orders due within the first tenth of the window are in no distribution.
 
-use super::figures::{Distribution, Figures, Measure};
+use merge::figures::{Distribution, Figures, Measure};
 use record::numbers::{counted, duration_or_dash};
 use serde::{Deserialize, Serialize};
 

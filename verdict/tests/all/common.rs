@@ -1,6 +1,7 @@
 //! Common test helpers: change a synthetic run, merge it, summarize it, evaluate it.
 
 use crate::fixture::{Fixture, NS_PER_TICK};
+use merge::{MergeError, MergedRun, OrderCounts, ViolationKind, merge};
 use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime};
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
@@ -9,7 +10,6 @@ use record::run::RunRecord;
 use std::path::Path;
 use tempfile::TempDir;
 use verdict::evaluation::evaluate;
-use verdict::merge::{MergeError, MergedRun, OrderCounts, ViolationKind, merge};
 use verdict::report::{csv, markdown};
 use verdict::summary::{Figures, Summary, summarize};
 

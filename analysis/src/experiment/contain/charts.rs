@@ -7,13 +7,13 @@ use super::{Contained, Containment, Containments};
 use crate::chart::sparkline::{self, TimelineSlice};
 use crate::grouping::distinct;
 use maud::{Markup, html};
+use merge::timeline::Timeline;
 use protocol::plan::Technique;
 use record::document::Document;
 use record::numbers::duration;
 use std::path::Path;
 use verdict::chart::scale::Scale;
 use verdict::summary::Summary;
-use verdict::timeline::Timeline;
 
 /// The maximum number of columns of a matrix, so that it fits a printed page.
 const MAX_COLUMNS: usize = 15;

@@ -12,11 +12,11 @@ use super::runs::{self, ExperimentRuns};
 use super::sweep::{self, condition_line};
 use super::{Answer, Experiment, Figures, KindEntry};
 use crate::grouping::distinct;
+use merge::OrderLosses;
 use protocol::plan::{FaultKind, Isolation, IsolationLevel, IsolationLevels, Journaling, Technique};
 use record::document::answer_json;
 use serde::{Deserialize, Serialize};
 use system::named_enum;
-use verdict::merge::OrderLosses;
 use verdict::summary::{AroundFault, VenueIncident};
 
 /// Factor by which a surviving strategy's longest wait must grow in an incident to count as harm.

@@ -4,14 +4,14 @@
 use super::{golden, golden_file, saved_experiment};
 use analysis::experiment::{Boards, Experiment, Lab};
 use analysis::stats::RunOutline;
+use merge::tail::{NoiseSlice, Tail};
+use merge::timeline::Timeline;
 use record::document::{Document, DocumentError, DocumentFault};
 use record::run::RunRecord;
 use std::fmt::Debug;
 use std::fs;
 use std::process::Command;
 use verdict::summary::Summary;
-use verdict::tail::{NoiseSlice, Tail};
-use verdict::timeline::Timeline;
 
 fn read<D: Document>(bytes: &[u8]) -> Result<D, DocumentError> {
     let folder = tempfile::tempdir().unwrap();

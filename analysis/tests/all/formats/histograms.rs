@@ -3,8 +3,8 @@
 
 use crate::common::evaluated;
 use crate::fixture::{Fixture, Shape};
+use merge::hlog::{self, HLOG_FILE};
 use std::fs;
-use verdict::hlog::{self, HLOG_FILE};
 
 #[test]
 fn damaged_histograms_are_read_or_refused() {

@@ -3,10 +3,10 @@
 use analysis::experiment::{Endpoint, isolation_cost};
 use analysis::stats::placement::CORE_RTT_TOLERANCE;
 use analysis::stats::{MIN_KEPT_SHARE, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Margin, kept_pairs_decide};
+use merge::WARM_UP;
+use merge::tail::MIN_STEAL_NS;
 use protocol::gaps::MIN_NS;
 use std::path::Path;
-use verdict::merge::WARM_UP;
-use verdict::tail::MIN_STEAL_NS;
 
 fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src").join(name);

@@ -5,11 +5,11 @@ use super::fixtures::{page, tailed};
 use crate::common::evaluated;
 use crate::fixture::{Fixture, Shape};
 use base64::Engine as _;
+use merge::timeline::Timeline;
 use protocol::flow::Stage;
 use tempfile::TempDir;
 use verdict::report::units::{counted, duration};
 use verdict::summary::{Measure, Summary};
-use verdict::timeline::Timeline;
 
 fn named(name: &str) -> Measure {
     Measure::ALL.into_iter().find(|measure| measure.name() == name).unwrap()

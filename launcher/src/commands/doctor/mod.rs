@@ -10,7 +10,6 @@ mod switch;
 mod wake;
 
 use crate::cli::DoctorFlags;
-use crate::runtime::container::{self, cgroups};
 use anyhow::Result;
 use catalog::active::ActiveRun;
 use planner::config::Settings;
@@ -22,6 +21,7 @@ use record::screen;
 use record::switch_price::SwitchPrice;
 use record::units::human_bytes;
 use record::wake_times::WakeTimes;
+use runtime::container::{self, cgroups};
 use std::io::Write;
 use std::process::ExitCode;
 use system::keys;

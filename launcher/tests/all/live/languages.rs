@@ -4,6 +4,7 @@
 
 use super::programs::{BOOK, Program, checked_fills, libraries, planned, with_player};
 use crate::common::{Launcher, list, number, output_of, skip, string, wait_until};
+use merge::{self, MergedRun};
 use protocol::index::StrategyIndex;
 use protocol::plan::Role;
 use record::document::Document;
@@ -11,7 +12,6 @@ use record::run::RunRecord;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
-use verdict::merge::{self, MergedRun};
 
 fn bindings() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../contrib/bindings")

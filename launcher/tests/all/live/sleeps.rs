@@ -3,14 +3,14 @@
 
 use super::programs::{BOOK, Program};
 use crate::common::{Launcher, number};
+use merge::tail::{Cause, Tail};
+use merge::{self, MergedRun};
 use protocol::index::StrategyIndex;
 use protocol::plan::{Idle, Role};
 use protocol::stamps::{Gap, Point};
 use protocol::wire::OrderId;
 use record::document::Document;
 use record::run::RunRecord;
-use verdict::merge::{self, MergedRun};
-use verdict::tail::{Cause, Tail};
 
 /// The stamps that delimit rt_venue.
 const ENDS: [Point; 4] = [Point::StrategySend, Point::GatewayRecv, Point::GatewayDone, Point::StrategyRecv];

@@ -2,6 +2,7 @@
 //! equal those of runs without stops.
 
 use crate::common::{Launcher, Running, skip};
+use merge::tail::{Cause, Tail};
 use record::document::Document;
 use std::os::fd::AsFd;
 use std::process::{Command, ExitStatus};
@@ -10,7 +11,6 @@ use std::time::Duration;
 use system::process;
 use verdict::chart::median;
 use verdict::summary::Summary;
-use verdict::tail::{Cause, Tail};
 
 /// Half a second of orders at a rate that the machine easily sustains.
 const LOAD: &str = "--strategies 1 --venues 1 --orders 5000 --window 500ms --delay fixed:200us --threading shared --idle spin";

@@ -4,13 +4,13 @@
 use super::merging::with_reports;
 use crate::common::{kinds, run, stamp};
 use crate::fixture::{Fixture, Shape, fill_of};
+use merge::ViolationKind::{self, Fill, Killed, NotDead, Position};
+use merge::{Account, MergedRun};
 use protocol::index::{StrategyIndex, VenueIndex};
 use protocol::kill::{KillCause, KillSwitch, Scope};
 use protocol::plan::Threading;
 use protocol::stamps::{Point, PositionField, Record};
 use protocol::wire::OrderId;
-use verdict::merge::ViolationKind::{self, Fill, Killed, NotDead, Position};
-use verdict::merge::{Account, MergedRun};
 
 const FILLS: Shape = Shape { fills: true, ..Shape::PLAIN };
 const ID: OrderId = OrderId::new(1, 0, 7);

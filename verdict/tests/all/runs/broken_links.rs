@@ -6,6 +6,7 @@
 use crate::common::kinds;
 use crate::fixture::{Fixture, Shape};
 use gateway::{DelayVenue, Gateway, InFull, Venue};
+use merge::{MergedRun, ViolationKind, merge};
 use orchestrator::risk::RiskSetup;
 use orchestrator::{Core, Orchestrator, Outputs};
 use protocol::agent::{Agent, Cycle};
@@ -23,7 +24,6 @@ use std::collections::VecDeque;
 use strategy::{OrderRequest, Orders, Session, Strategy, StrategyAgent};
 use system::clock::{Timebase, VirtualClock};
 use system::work::TimedWork;
-use verdict::merge::{MergedRun, ViolationKind, merge};
 
 /// The defect that a link applies to every seventh message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

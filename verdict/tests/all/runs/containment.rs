@@ -4,13 +4,13 @@ use super::deaths::{T1_OF_20, run_with_deaths, run_with_killed};
 use crate::common::summary;
 use crate::fixture::killing::{DETECTED, REPAIRED, StrategyDeath};
 use crate::fixture::{Fixture, RT_VENUE, START, Shape, sort_by_event};
+use merge::OrderLosses;
 use protocol::checksum::digest;
 use protocol::flow::PATH;
 use protocol::index::StrategyIndex;
 use protocol::stamps::Point;
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::{CancelScope, Instruction, OrderId};
-use verdict::merge::OrderLosses;
 use verdict::summary::{Distribution, worst};
 
 /// Two strategies with 500 orders each over 20 ms; strategy 1 dies in the middle.

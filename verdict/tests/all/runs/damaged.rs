@@ -2,8 +2,8 @@
 
 use crate::common::{all_accounted, damage, scribbled};
 use crate::fixture::{Fixture, Shape};
+use merge::merge;
 use proptest::prelude::*;
-use verdict::merge::merge;
 
 #[test]
 fn truncated_log_is_an_error_unless_run_failed() {

@@ -4,6 +4,8 @@
 use crate::common::{all_accounted, check_each, only, run, stamp};
 use crate::fixture::killing::{GONE, StrategyDeath};
 use crate::fixture::{Fixture, START, Shape};
+use merge::ViolationKind as Kind;
+use merge::{MergedRun, OrderLosses};
 use proptest::prelude::*;
 use protocol::index::StrategyIndex;
 use protocol::plan::{Isolation, Threading};
@@ -11,8 +13,6 @@ use protocol::stamps::{Point, Record};
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::OrderId;
 use record::run::{Incident, RunOutcome};
-use verdict::merge::ViolationKind as Kind;
-use verdict::merge::{MergedRun, OrderLosses};
 
 /// Long enough that each category has orders: 5 µs between two orders of a strategy, delays of 25
 /// to 75 µs.

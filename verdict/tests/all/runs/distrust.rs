@@ -2,13 +2,13 @@
 
 use crate::common::{Defect, all_accounted, kinds, run, scribbled, stamp};
 use crate::fixture::{Fixture, START, Shape};
+use merge::{MergedRun, ViolationKind};
 use proptest::prelude::*;
 use protocol::plan::Isolation;
 use protocol::stamps::{Point, Record};
 use protocol::status::{LOG_OFFSET, StatusField, ThreadState};
 use protocol::wire::OrderId;
 use shm::memory::header::HEADER_WORDS;
-use verdict::merge::{MergedRun, ViolationKind};
 
 const ID: OrderId = OrderId::new(1, 0, 7);
 

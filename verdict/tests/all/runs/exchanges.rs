@@ -4,12 +4,12 @@
 use super::merging::with_reports;
 use crate::common::{check_each, exported, fault, kinds, only, run, summary};
 use crate::fixture::{Fixture, SESSION, Shape};
+use merge::ViolationKind as Kind;
 use protocol::flow::Stage;
 use protocol::index::VenueIndex;
 use protocol::plan::{FaultKind, FaultTarget, Threading};
 use protocol::stamps::{Point, Record};
 use protocol::wire::OrderId;
-use verdict::merge::ViolationKind as Kind;
 use verdict::report::terminal;
 use verdict::summary::{Figures, Measure};
 

@@ -140,8 +140,8 @@ fn histogram_log_round_trips() {
     let merged = run(&fixture);
     let figures = Figures::measure(&merged, fixture.record.plan.isolation, NS_PER_TICK);
     let mut bytes = Vec::new();
-    verdict::hlog::write(&fixture.record, &merged, &figures, &mut bytes).unwrap();
-    let read = verdict::hlog::parse("h.hlog", &bytes).unwrap();
+    merge::hlog::write(&fixture.record, &merged, &figures, &mut bytes).unwrap();
+    let read = merge::hlog::parse("h.hlog", &bytes).unwrap();
     let written = Measure::ALL.map(|measure| (measure, figures.series(measure).histogram().clone()));
     assert_eq!(read, written);
     for entry in IntervalLogIterator::new(&bytes) {

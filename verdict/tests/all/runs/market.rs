@@ -2,11 +2,11 @@
 
 use crate::common::{check_each, exported, kinds, run, summary};
 use crate::fixture::{Fixture, SESSION, STAGES, Shape, TICK};
+use merge::{Trigger, ViolationKind as Kind};
 use protocol::plan::{Isolation, Threading};
 use protocol::stamps::{Point, Record, TopOfBookWritten};
 use protocol::wire::OrderId;
 use verdict::inspect::{Options, inspect};
-use verdict::merge::{Trigger, ViolationKind as Kind};
 use verdict::report::terminal;
 use verdict::summary::{Figures, Measure};
 

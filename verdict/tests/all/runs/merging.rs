@@ -2,6 +2,8 @@
 
 use crate::common::{Defect, all_accounted, check_each, kinds, only, run, stamp};
 use crate::fixture::{Fixture, SESSION, STAGES, START, Shape, sort_by_event};
+use merge::ViolationKind as Kind;
+use merge::{MergedRun, OrderCounts};
 use proptest::prelude::*;
 use protocol::flow::REPORT_PATH;
 use protocol::plan::{Pacing, Threading};
@@ -9,8 +11,6 @@ use protocol::stamps::{Point, Record};
 use protocol::status::StatusField;
 use protocol::wire::OrderId;
 use record::run::RunOutcome;
-use verdict::merge::ViolationKind as Kind;
-use verdict::merge::{MergedRun, OrderCounts};
 
 const ID: OrderId = OrderId::new(1, 0, 7);
 /// The next order, at its venue: with two strategies and two venues, each strategy has its own.

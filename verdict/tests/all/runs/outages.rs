@@ -2,13 +2,13 @@
 
 use crate::common::{Defect, all_accounted, check_each, kinds, only, run, stamp};
 use crate::fixture::{Fixture, Shape};
+use merge::{Violation, ViolationKind as Kind};
 use protocol::index::GatewayIndex;
 use protocol::plan::{OnDeath, Placement, ProcessPlan, ThreadPlan};
 use protocol::reject::Reject;
 use protocol::stamps::{Point, Record};
 use protocol::wire::{ENGINE_REPORT, OrderId};
 use record::run::{Outage, ProcessExit, StayedDown};
-use verdict::merge::{Violation, ViolationKind as Kind};
 
 const SHAPE: Shape = Shape { strategies: 3, orders: 40, period: 3_000, ..Shape::PLAIN };
 

@@ -4,6 +4,7 @@ use super::deaths::{T1_OF_20, run_with_killed};
 use crate::common::{all_accounted, fault, run, scribbled, stamp};
 use crate::fixture::Fixture;
 use crate::fixture::killing::StrategyDeath;
+use merge::ViolationKind;
 use proptest::prelude::*;
 use protocol::index::StrategyIndex;
 use protocol::isolation::IsolationLevel;
@@ -13,7 +14,6 @@ use protocol::status::{LOG_OFFSET, StatusField};
 use protocol::supervision::ProtocolViolation;
 use protocol::wire::OrderId;
 use shm::memory::header::HEADER_WORDS;
-use verdict::merge::ViolationKind;
 
 fn quarantined() -> Fixture {
     run_with_killed(&[StrategyDeath {

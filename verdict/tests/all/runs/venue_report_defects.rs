@@ -4,8 +4,8 @@
 use super::broken_links::{SOUND, play_with};
 use crate::common::kinds;
 use gateway::{CancelSweep, Reports, TimerWheel, Venue, VenueInfo, in_full};
+use merge::{MergedRun, ViolationKind};
 use protocol::wire::{Order, OrderId, OrderStatus, Report};
-use verdict::merge::{MergedRun, ViolationKind};
 
 /// The defect that a venue applies to some of its orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

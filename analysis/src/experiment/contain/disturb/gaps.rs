@@ -1,9 +1,9 @@
 //! The gaps of the engine's thread in disturbed runs, compared with those in calm runs.
 
 use crate::stats::{Difference, Margin, RunPairing, Sample, Verdict, difference, median};
+use merge::cause::{GapClass, GapTotal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use verdict::cause::{GapClass, GapTotal};
 
 /// The margin of the number of long gaps a second: a quarter, or 25 (in the place of nanoseconds).
 const MARGIN: Margin = Margin { ns: 25.0, share: 0.25 };

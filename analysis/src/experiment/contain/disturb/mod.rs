@@ -425,9 +425,9 @@ fn compare(
 pub(super) mod tests {
     use super::*;
     use crate::stats::fixtures;
+    use merge::cause::{GapClass, GapTotal};
     use protocol::plan::Isolation;
     use statistics::seeded_rng::SeededRng;
-    use verdict::cause::{GapClass, GapTotal};
     use verdict::summary::Distribution;
 
     /// The mean length of a simulated gap.
