@@ -23,7 +23,7 @@ if [ "${1:-}" = --pipeline ]; then
   out=$(mktemp) && trap 'rm -f "$out"' EXIT
   batch=${2:-16} rounds=2000 warm_up=1000
   valgrind --tool=callgrind --callgrind-out-file="$out" "$bench" $((batch * rounds)) "$batch" >/dev/null 2>&1
-  callgrind_annotate --inclusive=yes --auto=no "$out" | sed -n 's/^ *\([0-9,]*\) .*\/pipeline.rs:pipeline::step_\([a-z_]*\) .*/\1 \2/p' | tr -d , |
+  callgrind_annotate --inclusive=yes --auto=no "$out" | sed -n 's/^ *\([0-9,]*\) .*pipeline::step_\([a-z_]*\) .*/\1 \2/p' | tr -d , |
     awk -v orders=$((batch * (rounds + warm_up))) '{ sum += $1; printf "%-12s %6.0f instructions an order\n", $2, $1 / orders } END { printf "%-12s %6.0f\n", "all", sum / orders }'
   exit
 fi

@@ -2,7 +2,7 @@
 //! deadline waits, the others trade on, and the run's record shows how often and for how long.
 //!
 //! Which debuggers are trusted is decided where they are observed
-//! (`launcher::runtime::debugger`).
+//! (`runtime::debugger`).
 
 use super::Supervisor;
 use super::actions::{Action, Actions};

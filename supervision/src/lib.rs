@@ -4,7 +4,7 @@
 //!
 //! It is pure: no process, clock, file or signal inside. [`Supervisor::step`] takes what was
 //! observed and gives actions. The runtime observes and performs them
-//! (`launcher::runtime::supervise`); the simulation does the same with simulated processes
+//! (`runtime::supervise`); the simulation does the same with simulated processes
 //! (crate `simulation`).
 //!
 //! ```text

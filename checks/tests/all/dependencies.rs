@@ -9,9 +9,10 @@ use std::fs;
 const SUPERVISION: [&str; 3] = ["protocol", "record", "thiserror"];
 
 /// Crates below the launcher, each with crates above it.
-const ABOVE: [(&str, &[&str]); 11] = [
+const ABOVE: [(&str, &[&str]); 13] = [
     ("record", &["launcher", "roles", "analysis", "experiments"]),
     ("planner", &["launcher", "roles", "analysis", "experiments"]),
+    ("verdict/merge", &["verdict", "launcher", "roles", "analysis", "experiments", "simulation"]),
     ("verdict", &["launcher", "roles", "analysis", "experiments"]),
     ("catalog", &["launcher", "roles", "analysis", "experiments"]),
     ("analysis", &["launcher", "roles", "experiments"]),
@@ -20,6 +21,7 @@ const ABOVE: [(&str, &[&str]); 11] = [
     ("roles", &["launcher", "analysis", "experiments", "simulation"]),
     ("roles/heap-techniques", &["launcher", "analysis", "experiments", "simulation"]),
     ("run-memory", &["launcher", "roles", "analysis", "experiments", "simulation"]),
+    ("launcher/runtime", &["launcher", "analysis", "experiments"]),
     ("simulation", &["launcher", "analysis", "experiments"]),
     // The programs meet at the folders of runs, and at no library.
     ("launcher", &["analysis", "experiments"]),

@@ -102,7 +102,7 @@ fn supervisor_has_no_process_clock_file_or_signal() {
     let found = impure_lines(&source);
     assert!(found.is_empty(), "the supervisor decides by observations alone: {found:#?}");
     assert!(
-        !impure_lines(&root().join("launcher/src/runtime/supervise")).is_empty(),
+        !impure_lines(&root().join("launcher/runtime/src/supervise")).is_empty(),
         "its runtime is impure"
     );
 }

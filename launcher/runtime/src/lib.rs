@@ -1,4 +1,5 @@
 //! Runs from start to end: segments, processes, supervision, logs and cleanup.
+#![forbid(unsafe_code)]
 
 pub mod affinity_guard;
 pub mod benchmark;
