@@ -148,7 +148,8 @@ fn plan(rungs: &[Rung], each: u16, checks: &[MachineCheck]) -> Experiment {
     record
 }
 
-/// Runs `launcher ladder`: measures the isolation levels of this machine, and draws their card.
+/// Runs `launcher ladder`: measures what each isolation level of this machine costs and prevents,
+/// and draws their card.
 /// `find` asks `launcher doctor`.
 pub fn run(flags: &LadderFlags, find: impl FnOnce() -> MachineFindings) -> Result<ExitCode> {
     let began = Instant::now();

@@ -29,7 +29,7 @@ named_enum! {
 }
 
 impl BoardPreset {
-    /// Reads the name of a preset of `launcher board`.
+    /// Parses the name of a preset of `launcher board`, the benchmark of boards: a set of cases.
     pub fn parse(text: &str) -> Result<Self, UsageError> {
         let missing = || UsageError(format!("--preset: there is no board {text:?}: there is seed"));
         Self::from_name(text).ok_or_else(missing)

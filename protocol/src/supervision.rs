@@ -239,7 +239,8 @@ pub struct BlockedClaim {
 const ANNOUNCER_BITS: u32 = 9;
 const _: () = assert!(MAX_STRATEGIES < 1 << ANNOUNCER_BITS);
 
-/// The engine's report about a dead or quarantined strategy. Counts are since the run's start.
+/// The engine's report to the supervisor that it has repaired what a dead or quarantined strategy
+/// left in the rings. Counts are since the run's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
     /// The last epoch whose repair is complete.

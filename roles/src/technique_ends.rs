@@ -18,8 +18,8 @@ use shm::ring::{
 type AttachProducer<P> = fn(&LinkSpec, usize, &mut Attached<'_>) -> Result<P, RegionError>;
 type AttachConsumer<C> = fn(&LinkSpec, &mut Attached<'_>) -> Result<C, RegionError>;
 
-/// The functions that attach a technique's two ends, the sending and the receiving one: see
-/// [`Link`].
+/// The functions that attach the sending and the receiving end of a technique, which is a kind of
+/// queue between processes: see [`Link`].
 pub struct TechniqueEnds<P, C> {
     /// Creates a sending end, as [`Link::producer`] does.
     pub producer: AttachProducer<P>,

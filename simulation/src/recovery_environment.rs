@@ -44,7 +44,8 @@ pub(super) struct MachineRecovery<'a> {
 }
 
 impl<'a> MachineRecovery<'a> {
-    /// Creates the recovery of a plan's processes on a simulated machine, with the hooks `inner`.
+    /// Creates what restores roles from their journals on a simulated machine; `inner` may change
+    /// each step, for broken variants.
     pub fn new(
         plan: &'a Plan,
         machine: &'a Arc<SimulatedMachine>,

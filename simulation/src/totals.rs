@@ -8,8 +8,8 @@ use serde::Serialize;
 use shm::sync::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
 
-/// Totals over many simulated runs: orders, deaths, violations. Sums, so that the order of
-/// simulation does not matter.
+/// Counts of orders, deaths and violations, summed over many simulated runs. Sums, so that the
+/// order of simulation does not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SimulationTotals {
     /// Number of simulated runs.

@@ -64,7 +64,8 @@ impl EarlyDeaths {
         self.killed.get(process).is_some_and(Option::is_some)
     }
 
-    /// Returns `true` if the supervisor's next step is due at once, for the early proof of a death.
+    /// Returns `true` if the supervisor must not wait for its next poll: a process was killed a
+    /// moment ago, and whether its threads are exiting is to be observed again.
     pub fn is_urgent(&self, now_ns: u64) -> bool {
         let busy_ns = BUSY_TIME.as_nanos() as u64;
         self.killed.iter().flatten().any(|(_, since)| now_ns.saturating_sub(*since) < busy_ns)

@@ -191,7 +191,7 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// Returns `true` if it is shown that every other setting is slower than the lowest.
+    /// Returns `true` if every other setting is proven slower than the one with the lowest latency.
     pub fn is_shown(&self) -> bool {
         self.evidence.verdict == Verdict::Slower
     }

@@ -125,37 +125,37 @@
 // A condition: lifetime of the order from its arrival at the venue, in nanoseconds.
 #define BH_LIFE 4
 
-// A status: completely filled.
+// An order's status: completely filled.
 #define BH_FILLED 1
 
-// A status: rejected by the engine's risk checks with a reason; the order never reached a venue.
+// An order's status: rejected by the engine's risk checks with a reason, so never at a venue.
 #define BH_REJECTED 2
 
-// A status: the open quantity is cancelled.
+// An order's status: the open quantity is cancelled.
 #define BH_CANCELLED 3
 
-// A status: accepted by the venue.
+// An order's status: accepted by the venue.
 #define BH_ACCEPTED 4
 
-// A status: partially filled.
+// An order's status: partially filled.
 #define BH_PARTIALLY_FILLED 5
 
-// A status: refused by the venue.
+// An order's status: refused by the venue.
 #define BH_REFUSED 6
 
-// A status: replaced, with the price and open quantity of the report.
+// An order's status: replaced, with the price and open quantity of the report.
 #define BH_REPLACED 7
 
-// A status: expired.
+// An order's status: expired.
 #define BH_EXPIRED 8
 
-// A status: a stop order was triggered.
+// An order's status: a stop order was triggered.
 #define BH_TRIGGERED 9
 
-// A status: the venue reduced the quantity without a trade.
+// An order's status: the venue reduced the quantity without a trade.
 #define BH_RESTATED 10
 
-// A status of a cancel, replace or mass cancel: executed.
+// The status of a cancel, replace or mass cancel: executed.
 #define BH_DONE 11
 
 // A strategy's information about its run.

@@ -65,27 +65,27 @@ pub const BH_MINIMUM: u8 = 3;
 /// A condition: lifetime of the order from its arrival at the venue, in nanoseconds.
 pub const BH_LIFE: u8 = 4;
 
-/// A status: completely filled.
+/// An order's status: completely filled.
 pub const BH_FILLED: u8 = 1;
-/// A status: rejected by the engine's risk checks with a reason; the order never reached a venue.
+/// An order's status: rejected by the engine's risk checks with a reason, so never at a venue.
 pub const BH_REJECTED: u8 = 2;
-/// A status: the open quantity is cancelled.
+/// An order's status: the open quantity is cancelled.
 pub const BH_CANCELLED: u8 = 3;
-/// A status: accepted by the venue.
+/// An order's status: accepted by the venue.
 pub const BH_ACCEPTED: u8 = 4;
-/// A status: partially filled.
+/// An order's status: partially filled.
 pub const BH_PARTIALLY_FILLED: u8 = 5;
-/// A status: refused by the venue.
+/// An order's status: refused by the venue.
 pub const BH_REFUSED: u8 = 6;
-/// A status: replaced, with the price and open quantity of the report.
+/// An order's status: replaced, with the price and open quantity of the report.
 pub const BH_REPLACED: u8 = 7;
-/// A status: expired.
+/// An order's status: expired.
 pub const BH_EXPIRED: u8 = 8;
-/// A status: a stop order was triggered.
+/// An order's status: a stop order was triggered.
 pub const BH_TRIGGERED: u8 = 9;
-/// A status: the venue reduced the quantity without a trade.
+/// An order's status: the venue reduced the quantity without a trade.
 pub const BH_RESTATED: u8 = 10;
-/// A status of a cancel, replace or mass cancel: executed.
+/// The status of a cancel, replace or mass cancel: executed.
 pub const BH_DONE: u8 = 11;
 
 /// An order. All zeros are a limit buy order for nothing at venue 0, good till cancelled.

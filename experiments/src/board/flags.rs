@@ -35,7 +35,8 @@ const NOTES: [&str; 5] = [
     "times over 1,000 ns are kept to one part in 1,000, greatest and least exactly; all readers' counts are added up",
 ];
 
-/// The command-line flags of `launcher board`. With lists of values each combination is a case.
+/// The command-line flags of `launcher board`, the benchmark of boards in shared memory. With
+/// lists of values each combination is a case.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct BoardFlags {
     /// Take the seed's defaults: --readers 12 --duration 10s --size 96 --healthy

@@ -176,7 +176,7 @@ fn read_thousandths(text: &str) -> Result<u64, String> {
     value.ok_or_else(|| format!("{:?} is not a number of CPUs", clip(text)))
 }
 
-/// The user account, by name or number, that a strategy runs as.
+/// The setting of the user account, by name or number, that a strategy runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserName;
 

@@ -52,7 +52,8 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     beside.filter(|path| path.is_file()).or_else(|| file_of(name))
 }
 
-/// Finds the path of the bridge program in this program's folder or in PATH.
+/// Finds the program that carries orders from strategies on another host, `bulkhead-bridge`, in
+/// this program's folder or in PATH.
 pub fn find_bridge() -> Result<PathBuf, UsageError> {
     find_program(BRIDGE).ok_or_else(|| {
         UsageError(format!(

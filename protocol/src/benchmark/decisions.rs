@@ -15,7 +15,8 @@ const DECISION_WORDS: usize = 4;
 /// Number of words of all decisions, at the end of a reader's results.
 pub(super) const WORDS: usize = MAX_DECISIONS * DECISION_WORDS;
 
-/// The version that one reader of a board read for a decision tick, and its time.
+/// The version of a board that one reader read for one tick at which all readers had to decide,
+/// and when it had read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoardDecision {
     /// Number of the decision tick, from 1.

@@ -122,7 +122,8 @@ type AttachProducer =
 type AttachConsumer =
     dyn Fn(&LinkSpec<'_>, &mut Attached<'_>) -> Result<AttachedConsumer, RegionError> + Send + Sync;
 
-/// The queue benchmark's loops of producer and consumer, compiled for the ends of one technique.
+/// The queue benchmark's producer loop and consumer loop, compiled for one technique: a kind of
+/// queue, for example a ring or a pipe.
 pub struct TechniqueLoops {
     /// Attaches a producer, by its index, to all queues.
     pub producer: Box<AttachProducer>,

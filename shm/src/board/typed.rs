@@ -167,7 +167,7 @@ pub struct ValueWriter<T, W = Writer> {
 }
 
 impl<T: BoardValue> ValueWriter<T> {
-    /// Creates a board's writing end for typed values from one for plain words.
+    /// Creates a board's writing end for values of type `T` from its end for plain words.
     ///
     /// # Errors
     /// [`BoardError::ValueSize`]: the board's values have another size.
@@ -236,7 +236,7 @@ impl<T> Clone for ValueReader<T> {
 }
 
 impl<T: BoardValue> ValueReader<T> {
-    /// Creates a board's reading end for typed values from one for plain words.
+    /// Creates a board's reading end for values of type `T` from its end for plain words.
     ///
     /// # Errors
     /// [`BoardError::ValueSize`]: the board's values have another size.

@@ -241,8 +241,8 @@ impl<'a> Containment<'a> {
         self.processes.iter().filter_map(due).min()
     }
 
-    /// Returns the sum of the restart pauses of processes that make no progress, whose restarts
-    /// therefore end.
+    /// Returns how long the pauses before restarts of all processes last in total, if none makes
+    /// progress, until none is restarted any more.
     pub fn futile_pauses(&self) -> Duration {
         self.processes.iter().map(|case| case.policy.futile_pauses()).sum()
     }

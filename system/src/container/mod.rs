@@ -175,7 +175,7 @@ pub fn start_init(command: &mut Command, parts: &[ContainerPart]) -> Result<Chil
     command.spawn().map_err(ContainerError::Init)
 }
 
-/// Limits of each process in a container.
+/// The limits that are set on each process in a container, which the kernel enforces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContainerLimits {
     /// Maximum number of processes and threads of the container's user.

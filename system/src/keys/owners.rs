@@ -27,7 +27,8 @@ pub fn register(start: usize, bytes: usize, owner: impl Into<String>) {
     register_all([(start, bytes, owner.into())]);
 }
 
-/// Registers the owners of several ranges of memory: first address, length in bytes, and owner.
+/// Registers the owners of several ranges of memory, for messages on faults of protection keys:
+/// first address, length in bytes, and owner.
 pub fn register_all(ranges: impl IntoIterator<Item = (usize, usize, String)>) {
     let _one_at_a_time = CHANGES.lock().unwrap_or_else(PoisonError::into_inner);
     let mut list = newest().to_vec();

@@ -43,10 +43,11 @@ pub struct PreparedThread {
 }
 
 impl PreparedThread {
-    /// Prepares the calling thread, which allocates in its own heap from now on. `report` publishes
-    /// why it ends, if it makes a mistake that would end a process: it runs in a signal handler, so
-    /// it neither allocates nor waits. The thread then ends at once, and what it had is not
-    /// dropped.
+    /// Prepares the calling thread for protection keys, which will refuse its writes to all but
+    /// what `may_write` names ([`PreparedThread::close`]); from now on it has a heap of its own.
+    /// `report` publishes why it ends, if it makes a mistake that would end a process: it runs in a
+    /// signal handler, so it neither allocates nor waits. The thread then ends at once, and what it
+    /// had is not dropped.
     ///
     /// # Errors
     /// The system refuses memory, a key or a handler.

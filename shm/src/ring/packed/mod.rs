@@ -120,7 +120,8 @@ pub const fn tail_word(index: u64) -> usize {
     HEADER_WORDS + (index % CACHE_COLORS as u64) as usize * LINE_WORDS
 }
 
-/// The size of a packed ring: bytes of each message, and maximum number of messages.
+/// The dimensions of a packed ring, in which small messages share cache lines: bytes of each
+/// message, and maximum number of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PackedShape {
     /// Bytes of each message, at most [`MAX_MESSAGE_BYTES`].
