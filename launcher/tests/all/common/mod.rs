@@ -169,8 +169,11 @@ impl Launcher {
         document(&self.folder(), "summary.json")
     }
 
+    /// Returns the folder of the last run. Not the last by name: of two runs that start within a
+    /// second the names tell nothing about the order.
     pub fn folder(&self) -> PathBuf {
-        self.folders().pop().unwrap()
+        let changed = |folder: &PathBuf| folder.metadata().and_then(|facts| facts.modified()).unwrap();
+        self.folders().into_iter().max_by_key(changed).unwrap()
     }
 
     pub fn read(&self, name: &str) -> String {
