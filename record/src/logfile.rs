@@ -19,7 +19,6 @@ use protocol::status::{self, LOG_OFFSET, STATUS_WORDS, ThreadStatus};
 use shm::memory::ReadOnlyWords;
 use shm::memory::header::{HEADER_WORDS, Header, HeaderError, run_hash};
 use shm::sync::Ordering;
-use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use system::folder::{not_regular, open_regular};
@@ -95,7 +94,7 @@ impl LogError {
 /// A reader of a saved stamp log. Header and status are checked on creation; records are read in
 /// blocks.
 #[derive(Debug)]
-pub struct LogReader<R = File> {
+pub struct LogReader<R = Box<dyn Read>> {
     source: R,
     file: String,
     header: Header,
@@ -107,7 +106,7 @@ pub struct LogReader<R = File> {
     ended: Option<Result<(), LogError>>,
 }
 
-impl LogReader<File> {
+impl LogReader {
     /// Opens a saved stamp log and checks its header. With `run`, also that the log belongs to that
     /// run.
     pub fn open(path: &Path, run: Option<&str>) -> Result<Self, LogError> {
@@ -118,7 +117,7 @@ impl LogReader<File> {
             None => io(source),
         })?;
         let found = file.metadata().map_err(io)?.len();
-        let log = Self::new(file, name(), run)?;
+        let log = Self::new(Box::new(file), name(), run)?;
         let promised = log.header.bytes;
         if found > promised {
             return Err(LogError::invalid(name(), HeaderError::Size { promised, found }));
@@ -158,12 +157,6 @@ impl<R: Read> LogReader<R> {
         }
         let status = ThreadStatus::from_words(status_words);
         Ok(Self { source, file, header, status, counters, block: Vec::new(), records: 0, ended: None })
-    }
-
-    /// Replaces the source of the log's bytes by what `map` makes of it.
-    pub fn map_source<S>(self, map: impl FnOnce(R) -> S) -> LogReader<S> {
-        let Self { source, file, header, status, counters, block, records, ended } = self;
-        LogReader { source: map(source), file, header, status, counters, block, records, ended }
     }
 
     /// Returns the checked header of the segment from which the stamp log was saved.

@@ -11,18 +11,15 @@ pub trait LogStore {
     fn bytes(&self, plan: &Plan, thread: usize) -> Result<u64, LogError>;
 
     /// Opens a thread's stamp log and checks that it belongs to this thread and run.
-    fn open(&self, plan: &Plan, thread: usize) -> Result<StoredLog, LogError>;
+    fn open(&self, plan: &Plan, thread: usize) -> Result<LogReader, LogError>;
 }
-
-/// A reader of one log of a store.
-pub type StoredLog = LogReader<Box<dyn io::Read>>;
 
 impl<L: LogStore + ?Sized> LogStore for &L {
     fn bytes(&self, plan: &Plan, thread: usize) -> Result<u64, LogError> {
         (**self).bytes(plan, thread)
     }
 
-    fn open(&self, plan: &Plan, thread: usize) -> Result<StoredLog, LogError> {
+    fn open(&self, plan: &Plan, thread: usize) -> Result<LogReader, LogError> {
         (**self).open(plan, thread)
     }
 }
@@ -37,9 +34,8 @@ impl LogStore for Path {
             .map_err(|source| LogError::unreadable(path.display().to_string(), source))
     }
 
-    fn open(&self, plan: &Plan, thread: usize) -> Result<StoredLog, LogError> {
-        let log = LogReader::open(&self.join(file_name(&plan.threads[thread].name)), Some(&plan.run))?;
-        Ok(log.map_source(|file| Box::new(file) as Box<dyn io::Read>))
+    fn open(&self, plan: &Plan, thread: usize) -> Result<LogReader, LogError> {
+        LogReader::open(&self.join(file_name(&plan.threads[thread].name)), Some(&plan.run))
     }
 }
 
@@ -53,14 +49,14 @@ impl LogStore for [Vec<u8>] {
         self.get(thread).map(|bytes| bytes.len() as u64).ok_or_else(missing)
     }
 
-    fn open(&self, plan: &Plan, thread: usize) -> Result<StoredLog, LogError> {
+    fn open(&self, plan: &Plan, thread: usize) -> Result<LogReader, LogError> {
         let name = file_name(&plan.threads[thread].name);
         LogReader::new(Box::new(io::Cursor::new(self[thread].clone())), name, Some(&plan.run))
     }
 }
 
 /// Opens the stamp log of one thread and checks that it belongs to this thread and run.
-pub fn open(logs: &(impl LogStore + ?Sized), plan: &Plan, thread: usize) -> Result<StoredLog, LogError> {
+pub fn open(logs: &(impl LogStore + ?Sized), plan: &Plan, thread: usize) -> Result<LogReader, LogError> {
     let log = logs.open(plan, thread)?;
     let found = log.header().index;
     if found == thread as u64 {

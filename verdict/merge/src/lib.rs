@@ -39,7 +39,7 @@ mod violation;
 
 pub use accounts::{Account, Position};
 pub use epochs::Epochs;
-pub use folder::{LogStore, StoredLog};
+pub use folder::LogStore;
 pub use further_reports::FurtherReport;
 pub use market::Trigger;
 pub use orders::{OrderCounts, OrderEnd, OrderLosses, StampSpan};

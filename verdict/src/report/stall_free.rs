@@ -23,5 +23,5 @@ pub fn stall_free_grid(tail: &Tail) -> Grid {
         ],
         &rows,
     )
-    .note("an order is left out if a gap of a thread, or the backlog behind one, touched it: never by its own latency")
+    .note("an order is left out if a gap of a thread, or the backlog after one, touched it: never by its own latency")
 }
