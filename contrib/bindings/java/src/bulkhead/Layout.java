@@ -101,27 +101,27 @@ public final class Layout {
     /** A condition: lifetime of the order from its arrival at the venue, in nanoseconds. */
     public static final int LIFE = 4;
 
-    /** A status: completely filled. */
+    /** An order's status: completely filled. */
     public static final int FILLED = 1;
-    /** A status: rejected by the engine's risk checks with a reason; the order never reached a venue. */
+    /** An order's status: rejected by the engine's risk checks with a reason, so never at a venue. */
     public static final int REJECTED = 2;
-    /** A status: the open quantity is cancelled. */
+    /** An order's status: the open quantity is cancelled. */
     public static final int CANCELLED = 3;
-    /** A status: accepted by the venue. */
+    /** An order's status: accepted by the venue. */
     public static final int ACCEPTED = 4;
-    /** A status: partially filled. */
+    /** An order's status: partially filled. */
     public static final int PARTIALLY_FILLED = 5;
-    /** A status: refused by the venue. */
+    /** An order's status: refused by the venue. */
     public static final int REFUSED = 6;
-    /** A status: replaced, with the price and open quantity of the report. */
+    /** An order's status: replaced, with the price and open quantity of the report. */
     public static final int REPLACED = 7;
-    /** A status: expired. */
+    /** An order's status: expired. */
     public static final int EXPIRED = 8;
-    /** A status: a stop order was triggered. */
+    /** An order's status: a stop order was triggered. */
     public static final int TRIGGERED = 9;
-    /** A status: the venue reduced the quantity without a trade. */
+    /** An order's status: the venue reduced the quantity without a trade. */
     public static final int RESTATED = 10;
-    /** A status of a cancel, replace or mass cancel: executed. */
+    /** The status of a cancel, replace or mass cancel: executed. */
     public static final int DONE = 11;
 
     /** An order. All zeros are a limit buy order for nothing at venue 0, good till cancelled. */

@@ -91,27 +91,27 @@ LIFE: Final = 4
 """A condition: lifetime of the order from its arrival at the venue, in nanoseconds."""
 
 FILLED: Final = 1
-"""A status: completely filled."""
+"""An order's status: completely filled."""
 REJECTED: Final = 2
-"""A status: rejected by the engine's risk checks with a reason; the order never reached a venue."""
+"""An order's status: rejected by the engine's risk checks with a reason, so never at a venue."""
 CANCELLED: Final = 3
-"""A status: the open quantity is cancelled."""
+"""An order's status: the open quantity is cancelled."""
 ACCEPTED: Final = 4
-"""A status: accepted by the venue."""
+"""An order's status: accepted by the venue."""
 PARTIALLY_FILLED: Final = 5
-"""A status: partially filled."""
+"""An order's status: partially filled."""
 REFUSED: Final = 6
-"""A status: refused by the venue."""
+"""An order's status: refused by the venue."""
 REPLACED: Final = 7
-"""A status: replaced, with the price and open quantity of the report."""
+"""An order's status: replaced, with the price and open quantity of the report."""
 EXPIRED: Final = 8
-"""A status: expired."""
+"""An order's status: expired."""
 TRIGGERED: Final = 9
-"""A status: a stop order was triggered."""
+"""An order's status: a stop order was triggered."""
 RESTATED: Final = 10
-"""A status: the venue reduced the quantity without a trade."""
+"""An order's status: the venue reduced the quantity without a trade."""
 DONE: Final = 11
-"""A status of a cancel, replace or mass cancel: executed."""
+"""The status of a cancel, replace or mass cancel: executed."""
 
 ORDER: Final[np.dtype[Any]] = np.dtype(
     [
