@@ -170,10 +170,14 @@ impl Launcher {
     }
 
     /// Returns the folder of the last run. Not the last by name: of two runs that start within a
-    /// second the names tell nothing about the order.
+    /// second the names tell nothing about the order. Nor by the folder's own time, which a report
+    /// of an earlier run changes: a run writes its settings once, before its processes start.
     pub fn folder(&self) -> PathBuf {
-        let changed = |folder: &PathBuf| folder.metadata().and_then(|facts| facts.modified()).unwrap();
-        self.folders().into_iter().max_by_key(changed).unwrap()
+        let started = |folder: &PathBuf| {
+            let settings = folder.join("config.yaml").metadata();
+            settings.or_else(|_| folder.metadata()).and_then(|facts| facts.modified()).unwrap()
+        };
+        self.folders().into_iter().max_by_key(started).unwrap()
     }
 
     pub fn read(&self, name: &str) -> String {
