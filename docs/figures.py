@@ -50,8 +50,8 @@ def compute(runs, calls):
     for call in calls if isinstance(calls, list) else [calls]:
         call, _, places = call.partition(" | ")
         name, *words = call.split()
-        has_unit = name in ("time", "cost", "line", "shifted") or words[-1] == "cpu"
-        is_ratio = name in ("turns", "pooled", "storm", "storm_median", "compared")
+        has_unit = name in ("time", "cost", "line", "shifted", "contender", "published") or words[-1] == "cpu"
+        is_ratio = name in ("turns", "pooled", "storm", "storm_median", "compared", "faster")
         kind = "ratio" if is_ratio else "amount" if has_unit else "plain"
         values = [(value, kind) for value in getattr(runs, name)(*words)]
         found += [values[int(place)] for place in places.split()] if places else values

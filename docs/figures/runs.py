@@ -99,11 +99,11 @@ class Runs:
                     found.append(part["measures"][MEASURE][f"{percentile}_ns"])
         return [median(found)]
 
-    def cost(self, level, count, key):
-        """Median over the repeats of what a process of a level takes: memory, or its start."""
+    def cost(self, level, count, *keys):
+        """Median over the repeats of what a process of a level takes: memory, its sum, or its start."""
         costs = [cost for row in self.rows() for cost in row["figures"]["costs"]]
         is_wanted = lambda cost: cost["isolation"] == level and cost["strategies"] == int(count)
-        return [median([cost[key] for cost in costs if is_wanted(cost)])]
+        return [median([sum(cost[key] for key in keys) for cost in costs if is_wanted(cost)])]
 
     # Pairs: disturbances, and two settings.
 
@@ -182,6 +182,22 @@ class Runs:
         rows = [row for row in documents(self.path)[0]["rows"] if row["isolation"] == level]
         came = [row["contained"] for row in rows if fault in (None, row["fault"]) and row["contained"] != "nothing"]
         return [came.count("yes"), len(came)]
+
+    # Benchmarks of others, and of the seeds.
+
+    def contender(self, row, name):
+        """Median over the rounds of a contender of a referee, in ns."""
+        lines = csv.DictReader(self.path.open(encoding="utf-8", newline=""))
+        return [median(float(line["value"]) for line in lines if (line["row"], line["contender"]) == (row, name))]
+
+    def faster(self, row, name, other):
+        """How many times as long the other contender takes."""
+        return [self.contender(row, other)[0] / self.contender(row, name)[0]]
+
+    def published(self, name):
+        """A row of a seed document, as measured here."""
+        row = next(row for row in documents(self.path)[0]["rows"] if row["name"] == name)
+        return [row["ours"] * UNITS[row["unit"]]]
 
     # What was kept as text only.
 
