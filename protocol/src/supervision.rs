@@ -362,7 +362,8 @@ impl Repairs {
         self.0.load(REPORT_COUNT, Ordering::Acquire)
     }
 
-    /// Sleeps until the engine has made more than `count` reports, or the time is over.
+    /// Sleeps until the engine has made more than `count` reports on dead strategies, or until the
+    /// time is over.
     pub fn wait(&self, count: u64, timeout: Duration) {
         if self.report_count() == count {
             self.0.wait(REPORT_COUNT, count as u32, timeout);

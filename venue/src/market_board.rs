@@ -29,8 +29,8 @@ enum ChangedInstruments {
 }
 
 impl MarketBoard {
-    /// Creates a venue's publisher, whose first write publishes the tops of book that differ from
-    /// the board's.
+    /// Creates the publisher of a venue's tops of book to a board in shared memory. Its first write
+    /// publishes those that differ from the board's present values.
     pub fn new(venue: u16, writer: Writer) -> Self {
         assert_eq!(writer.shape().words(), TOP_OF_BOOK_WORDS, "a board of touches");
         let touches = vec![TopOfBook::default(); writer.shape().cells()];

@@ -157,7 +157,7 @@ impl Figures {
 }
 
 impl Experiment {
-    /// Creates an experiment of a kind without rows, which this process measures.
+    /// Creates an experiment of this kind that has no rows yet and is measured by this process.
     pub fn new(kind: Kind, version: &str, started: &str, machine: &Machine) -> Self {
         Self {
             version: version.to_owned(),

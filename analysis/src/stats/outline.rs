@@ -114,8 +114,8 @@ pub struct RunOutline {
     pub usage: Vec<LevelUsage>,
 }
 
-/// A check of a run by its mean number of open orders from two sources. A run in which they differ
-/// by more than the sampling error is not valid.
+/// A check of a run: its mean number of open orders, sampled and by Little's law. A run in which
+/// the two differ by more than the sampling error is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpenOrdersCheck {
     /// Mean number of open orders over the launcher's samples, weighted by time.

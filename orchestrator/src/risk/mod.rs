@@ -61,8 +61,8 @@ pub struct RiskSetup<'a> {
 }
 
 impl RiskSetup<'_> {
-    /// Returns settings without limits but that of open orders: one credential, one unrestricted
-    /// instrument. A tick is a nanosecond.
+    /// Returns settings in which the number of open orders is the only limit, with one credential
+    /// and one unrestricted instrument. A tick is a nanosecond.
     pub const fn open_orders(strategies: usize, venues: usize, max_open: u64) -> Self {
         Self {
             strategies,

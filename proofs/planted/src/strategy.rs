@@ -25,8 +25,8 @@ impl Side {
     }
 }
 
-/// The built-in player with a planted cost: it pays before it sends an order, from the order's due
-/// time on.
+/// The built-in strategy with a planted cost: CPU time, a page fault, a sleep or a stall between
+/// the due time of an order and its sending.
 pub struct Planted {
     player: Player,
     payment: Option<Payment>,

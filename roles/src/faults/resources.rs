@@ -62,8 +62,8 @@ pub struct ResourceGrab {
 }
 
 impl ResourceGrab {
-    /// Creates the resource fault of a kind, which has taken nothing yet, with the memory that it
-    /// may write.
+    /// Creates a fault that uses up a resource of this kind; `memory` is the shared memory that
+    /// its strategy may write.
     pub const fn new(kind: FaultKind, surroundings: Surroundings, memory: Vec<AtomicWords>) -> Self {
         Self { kind, surroundings, steps: 0, crowd: None, files: Vec::new(), memory, read_only: Vec::new() }
     }

@@ -488,7 +488,8 @@ impl<'a> Containment<'a> {
         &self.incidents
     }
 
-    /// Converts the containment to the run's incidents, role restarts, outages and additions.
+    /// Returns the lists of what happened in the run: incidents, role restarts, outages, and
+    /// strategies that were added.
     pub fn into_lists(self) -> (Vec<Incident>, Vec<RoleRestart>, Vec<Outage>, Vec<Addition>) {
         (self.incidents, self.restarts, self.outages, self.additions)
     }

@@ -371,7 +371,8 @@ impl Figures {
         self.has_stall_free
     }
 
-    /// Returns `true` if the samples of orders that no steal affected were added.
+    /// Returns `true` if there are separate samples of the orders that no steal of the hypervisor
+    /// affected.
     pub const fn has_without_steal(&self) -> bool {
         self.knows_steal
     }

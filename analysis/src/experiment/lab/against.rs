@@ -12,13 +12,14 @@ use std::collections::BTreeMap;
 /// compared.
 pub type RunFigure = fn(&LabRun) -> Option<f64>;
 
-/// CPU time of producers and consumers in a run of the queue benchmark, in nanoseconds.
+/// Reads from a run of the queue benchmark the CPU time of its producers and consumers
+/// (nanoseconds).
 pub const CPU: RunFigure = |run| Some(run.producer.plus(run.consumer).cpu_ns as f64);
-/// Median latency of a run of the queue benchmark, in nanoseconds.
+/// Reads from a run of the queue benchmark its median latency (nanoseconds).
 pub const P50: RunFigure = |run| run.latency?.p50_ns.map(|ns| ns as f64);
-/// 99th percentile of latency in a run of the queue benchmark, in nanoseconds.
+/// Reads from a run of the queue benchmark the 99th percentile of its latency (nanoseconds).
 pub const P99: RunFigure = |run| run.latency?.p99_ns.map(|ns| ns as f64);
-/// Duration of a run of the queue benchmark, in nanoseconds.
+/// Reads from a run of the queue benchmark its duration (nanoseconds).
 pub const RUN_TIME: RunFigure = |run| Some(run.run_ns as f64);
 
 fn by_number(cell: &LabCell, figure: RunFigure) -> BTreeMap<u32, f64> {

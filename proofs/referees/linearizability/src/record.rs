@@ -19,9 +19,11 @@ const FIRST_WORKER: usize = 64;
 const COUNTER: usize = 0;
 const PHASE: usize = 1;
 
-/// What a worker has reached.
+/// State of a worker process that has attached to the structure under test.
 pub const ATTACHED: u64 = 1;
+/// State of a worker process that could not attach.
 pub const REFUSED: u64 = 2;
+/// State of a worker process that has made all of its calls.
 pub const FINISHED: u64 = 3;
 
 /// The record of one history. Every access is sequentially consistent: a ticket that is drawn after
