@@ -17,6 +17,7 @@ pub mod machine_check;
 pub mod numbers;
 pub mod run;
 pub mod screen;
+pub mod spread;
 pub mod switch_price;
 pub mod units;
 pub mod wake_times;

@@ -19,7 +19,7 @@
 
 use super::margin::Margin;
 use super::shift::{ErrorLevel, Estimate, FIVE_PERCENT, Sample, TEN_PERCENT, flips, flips_p, ranks, ranks_p};
-use ::verdict::chart::median;
+use record::spread::median;
 use serde::{Deserialize, Serialize};
 
 /// Minimum number of pairs of runs (one of A, one of B) for a comparison.

@@ -281,7 +281,7 @@ fn batching_ns(cells: &[&CoreCell]) -> Option<f64> {
         let (strategies, rate_per_s) = (cell.strategies, cell.rate_per_s);
         cell.switches.map(|switches| (WAKES / switches - 1.0).max(0.0) * strategies / rate_per_s * 1e9)
     };
-    verdict::chart::median(&cells.iter().flat_map(of).collect::<Vec<f64>>())
+    record::spread::median(&cells.iter().flat_map(of).collect::<Vec<f64>>())
 }
 
 /// Returns the parameters, none below 0, with the least squares of relative errors: each parameter

@@ -39,7 +39,7 @@ pub fn slope(points: &[(f64, f64)]) -> Option<Estimate> {
     }
     let outside = outside as usize;
     Some(Estimate {
-        value: ::verdict::chart::median(&slopes)?,
+        value: record::spread::median(&slopes)?,
         low: slopes[outside - 1],
         high: slopes[slopes.len() - outside],
     })

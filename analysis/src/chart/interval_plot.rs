@@ -2,7 +2,7 @@
 
 use super::xy_plot::is_log;
 use maud::Markup;
-use verdict::chart::Spread;
+use record::spread::Spread;
 use verdict::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine, SeriesKind, Unit, color_number};
 
 /// A row of an interval plot: an estimate with its confidence interval.

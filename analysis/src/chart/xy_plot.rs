@@ -2,7 +2,7 @@
 //! range.
 
 use maud::Markup;
-use verdict::chart::Spread;
+use record::spread::Spread;
 use verdict::chart::plot::{DataSeries, Plot, PlotAxis, Unit};
 
 /// From this ratio of maximum to minimum on, an axis is logarithmic.

@@ -13,12 +13,12 @@ mod pairing;
 pub mod placement;
 mod verdict;
 
-pub use ::verdict::chart::{Spread, median};
 pub use evidence::{Evidence, MAX_HALF_WIDTH, Ranking, rank};
 pub use family::{correct_family, correct_secondary, holm};
 pub use level_usage::{LevelUsage, StrategyUsage};
 pub use outline::{MachineKey, OpenOrdersCheck, Percentile, RunOutline, is_oversubscribed, values};
 pub use pairing::{MIN_KEPT_SHARE, PlacementRuns, RunPairing, kept_pairs_decide, pair_runs};
+pub use record::spread::{Spread, median};
 pub use statistics::{
     Confidence, Difference, Equivalence, Estimate, HostDifference, MIN_PAIRS, MIN_PAIRS_FOR_FLIPS, Margin,
     Method, QueueModel, RESOLUTION, Sample, Verdict, difference, format_ratio, mean_difference,

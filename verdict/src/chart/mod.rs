@@ -10,7 +10,4 @@ pub mod levels;
 pub mod percentile_plot;
 pub mod plot;
 pub mod scale;
-mod spread;
 pub mod svg;
-
-pub use spread::{Spread, median};

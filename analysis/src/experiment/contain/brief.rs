@@ -5,7 +5,7 @@ use super::{Contained, Containment, Containments, RoleContainment};
 use crate::grouping::{distinct, grouped};
 use protocol::plan::Journaling;
 use record::numbers::{count, duration};
-use verdict::chart::median;
+use record::spread::median;
 
 /// Maximum number of faults that are named.
 const MAX_NAMED: usize = 4;

@@ -4,8 +4,8 @@ use super::PredictPart;
 use crate::experiment::{Experiment, Row};
 use crate::stats::RunOutline;
 use protocol::plan::Isolation;
+use record::spread::median;
 use serde::{Deserialize, Serialize};
-use verdict::chart::median;
 use verdict::summary::Measure;
 
 /// What the engine's duty cycles, checks and hand-offs of an order take under load, in nanoseconds:

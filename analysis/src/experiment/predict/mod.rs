@@ -18,11 +18,11 @@ use protocol::plan::{Isolation, IsolationLevel, IsolationLevels};
 use record::document::answer_json;
 use record::fitness::Fitness;
 use record::numbers::{counted, plain};
+use record::spread::median;
 use record::switch_price::SwitchPrice;
 use record::wake_times::WakeTimes;
 use serde::{Deserialize, Serialize};
 pub use statistics::{CorePrediction, SharedCoreModel};
-use verdict::chart::median;
 
 /// The properties of experiments of `launcher predict`, which predicts the costs of strategies that
 /// share cores.

@@ -4,12 +4,12 @@
 use crate::common::{Launcher, Running, skip};
 use merge::tail::{Cause, Tail};
 use record::document::Document;
+use record::spread::median;
 use std::os::fd::AsFd;
 use std::process::{Command, ExitStatus};
 use std::thread::sleep;
 use std::time::Duration;
 use system::process;
-use verdict::chart::median;
 use verdict::summary::Summary;
 
 /// Half a second of orders at a rate that the machine easily sustains.
