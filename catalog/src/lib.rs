@@ -11,11 +11,10 @@ use planner::config::UsageError;
 use protocol::segments::open_control;
 use record::document::Document;
 use record::experiment::ExperimentHead;
-use record::run::RunRecord;
+use record::run::{RunRecord, SUMMARY_FILE};
 use run_id::RunId;
 use std::fs;
 use std::path::{Path, PathBuf};
-use verdict::summary::Summary;
 
 /// The default folder of runs' and experiments' results, relative to the working directory.
 pub const RUNS: &str = "runs";
@@ -109,7 +108,7 @@ fn folder_of_active(name: &Path) -> Option<PathBuf> {
 pub fn is_result(folder: &Path) -> bool {
     // A file that cannot be read is there as well.
     let has = |file: &str| folder.join(file).symlink_metadata().is_ok();
-    has(RunRecord::FILE) || has(Summary::FILE) || ExperimentHead::is_in(folder)
+    has(RunRecord::FILE) || has(SUMMARY_FILE) || ExperimentHead::is_in(folder)
 }
 
 /// Returns the names that complete a command's argument in the shell: those of the active runs, and

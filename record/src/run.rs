@@ -143,6 +143,9 @@ impl RunRecord {
     }
 }
 
+/// Name of the file with a run's summary, by which its folder is recognized as well.
+pub const SUMMARY_FILE: &str = "summary.json";
+
 impl Document for RunRecord {
     const FILE: &'static str = "run.json";
     const NAME: &'static str = "bulkhead.run";

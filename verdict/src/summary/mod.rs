@@ -217,7 +217,7 @@ pub struct CoreInterrupts {
 }
 
 impl Document for Summary {
-    const FILE: &'static str = "summary.json";
+    const FILE: &'static str = record::run::SUMMARY_FILE;
     const NAME: &'static str = "bulkhead.summary";
     const VERSION: u32 = 3;
 
