@@ -146,8 +146,9 @@ pub(super) struct PartitionBounds {
 
 impl PartitionBounds {
     /// Computes how many rows a strategy's orders may take in the merged table: from its planned
-    /// orders, the records in its log and its last epoch. No more rows than planned, and no more than records, plus a margin
-    /// for orders with lost stamps. Memory use follows the size of the files.
+    /// orders, the records in its log and its last epoch. No more rows than planned, and no more
+    /// than records, plus a margin for orders with lost stamps. Memory use follows the size of the
+    /// files.
     pub fn new(planned: u64, records: u64, last_epoch: u16, is_untrusted: bool) -> Self {
         // A partition that doubles is at most twice as long as necessary.
         let rows = records.saturating_mul(2).saturating_add(SPARE_ROWS);
