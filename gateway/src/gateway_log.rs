@@ -36,8 +36,8 @@ impl LastMessages<'_> {
         orders.flat_map(|order| order_keys(order, self.gateway)).chain(last).chain(open).collect()
     }
 
-    /// Finds the log keys of those messages that a crashed gateway's log has stamped, and returns
-    /// them with the number of records visited.
+    /// Finds which of these messages have a stamp in a crashed gateway's log. Returns the keys of
+    /// their log records, and the number of records visited.
     pub fn find_in(&self, log: &ReadOnlyWords) -> (HashSet<u64>, usize) {
         let recv = |order: &Order| recv_key(order, self.gateway);
         // Stamps of the next order come after the last order's; those of open reports after the

@@ -81,8 +81,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// Creates the shared state of a log whose records may not be durable from segment `unsynced`
-    /// on.
+    /// Creates the state that the threads of an open journal share; from the journal's segment
+    /// `unsynced` on, records may not be durable yet.
     pub fn new(
         folder: PathBuf,
         log: u64,

@@ -380,7 +380,7 @@ impl Writer {
         self.snapshot_every > 0 && self.last() - self.snapshot_at >= self.snapshot_every
     }
 
-    /// Takes the encoded state after the last record, to be written as a snapshot
+    /// Starts to write a snapshot from `state`, the caller's encoded state after the last record
     /// ([`crate::codec::encode`]). The helper thread writes the snapshot, and then removes older
     /// snapshots and the segments before them.
     ///

@@ -50,11 +50,7 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         release: impl FnOnce(&mut Self),
         cycle: &mut Cycle<C>,
     ) -> bool {
-        let now = cycle.now.saturating_sub(cycle.time.start_ticks);
-        if J::IS_ENABLED && !self.try_record(&input, now) {
-            return false;
-        }
-        release(self);
+        let Some(now) = self.record(&input, release, cycle) else { return false };
         let Self { hand_offs, core, outputs, journal, .. } = self;
         core.apply(input, now, &mut Live { hand_offs, outputs, journal, cycle });
         true
@@ -68,14 +64,27 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         release: impl FnOnce(&mut Self),
         cycle: &mut Cycle<C>,
     ) -> bool {
-        let now = cycle.now.saturating_sub(cycle.time.start_ticks);
-        if J::IS_ENABLED && !self.try_record(&input, now) {
-            return false;
-        }
-        release(self);
+        let Some(now) = self.record(&input, release, cycle) else { return false };
         let Self { hand_offs, core, outputs, journal, .. } = self;
         core.apply_off_path(input, now, &mut Live { hand_offs, outputs, journal, cycle });
         true
+    }
+
+    /// Records an input, then lets go of where it came from. Returns its time in ticks since the
+    /// run's start; `None` if recording failed.
+    #[inline(always)]
+    fn record<C: Clock>(
+        &mut self,
+        input: &Input,
+        release: impl FnOnce(&mut Self),
+        cycle: &Cycle<C>,
+    ) -> Option<u64> {
+        let now = cycle.now.saturating_sub(cycle.time.start_ticks);
+        if J::IS_ENABLED && !self.try_record(input, now) {
+            return None;
+        }
+        release(self);
+        Some(now)
     }
 
     #[inline(never)]

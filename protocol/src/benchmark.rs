@@ -41,7 +41,8 @@ pub const RESULTS_KIND: SegmentKind =
 pub const BOARD_HISTOGRAMS: usize = 3;
 /// Number of equal parts of a board benchmark's time, each with histograms of its own.
 pub const BOARD_SLICES: usize = 60;
-/// Number of measured durations, the first ones, with a histogram for each part of the time.
+/// Number of kinds of durations for which a board benchmark has a histogram in each of its
+/// [`BOARD_SLICES`]; the others have one for the whole time.
 pub const BOARD_SLICED: usize = 2;
 /// Number of words in the results of a board's writer or reader:
 ///

@@ -129,10 +129,10 @@ impl ControlWriter {
         self.set_incarnation(strategy, Incarnation { epoch, fenced: true });
     }
 
-    /// Fences a strategy that is a thread of the engine's process. The thread is gone, as the
-    /// kernel reports, or it hangs and is abandoned. No signal ends one thread alone, so nothing
-    /// proves that an abandoned one does not write again. The engine receives no more from it, and
-    /// its memory is not reset.
+    /// Tells the engine to receive nothing more from a strategy that is a thread of its process.
+    /// The thread is gone, as the kernel reports, or it hangs and is abandoned. No signal ends one
+    /// thread alone, so nothing proves that an abandoned one does not write again: its memory is
+    /// not reset.
     pub fn fence_thread(&self, strategy: StrategyIndex, epoch: u16) {
         self.set_incarnation(strategy, Incarnation { epoch, fenced: true });
     }

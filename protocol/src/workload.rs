@@ -269,7 +269,7 @@ impl Trading {
         Self::command_of(self.strategy_kind(strategy))
     }
 
-    /// Returns the limits and the user of a strategy.
+    /// Returns a strategy's resource limits and the system user that it runs as.
     pub fn resources_of(&self, strategy: StrategyIndex) -> &StrategyResources {
         static NONE: StrategyResources = StrategyResources::NONE;
         self.resources.get(strategy.as_usize()).unwrap_or(&NONE)

@@ -206,8 +206,8 @@ pub fn sibling_reason(machine: &Machine, cores: &BTreeSet<u32>) -> Option<String
     ))
 }
 
-/// Returns the cores on which several strategies run and nothing else, if all of them give up the
-/// core when they have nothing to do. Their waits are a part of what the run measures.
+/// Returns the cores on which only strategies run, at least two on each, if all of these strategies
+/// yield or park when they have nothing to do. Their waits are a part of what the run measures.
 pub fn shared_by_strategies(plan: &Plan) -> Vec<u32> {
     let mut by_core: BTreeMap<u32, Vec<&ThreadPlan>> = BTreeMap::new();
     for thread in &plan.threads {

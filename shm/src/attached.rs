@@ -21,7 +21,7 @@ pub trait Peers: Send {
     fn consumer(&self) -> Option<u32>;
 }
 
-/// The process ids of a link (a connection between agents) whose two ends are in this process.
+/// [`Peers`] of a link between two agents of this process: both ends have its process id.
 pub struct SameProcess;
 
 impl Peers for SameProcess {

@@ -197,8 +197,8 @@ impl<P: Producer> Session<P> {
         log.append_checksum(LinkEnd::receiver(HandOff::Return, strategy, epoch), self.reported);
     }
 
-    /// Publishes the session's counters in shared memory, and clears the announcement of the last
-    /// push.
+    /// Publishes the session's counters in shared memory. It also clears the slot number that the
+    /// strategy announced in shared memory before its last push.
     pub fn publish(&mut self, slot: &AgentSlot<'_>) {
         self.submit.ring_mut().withdraw();
         slot.set(StrategyCounter::Sent, self.next_sequence);

@@ -233,8 +233,8 @@ fn set_parent_death_signal(parent: u32, signal: Signal) -> io::Result<()> {
     }
 }
 
-/// Lets timed waits of the calling thread end within 1 ns of their time (timer slack). By default
-/// the kernel may delay them by 50 µs.
+/// Sets the timer slack of the calling thread to 1 ns: by default the kernel may let its timed
+/// waits end 50 µs late.
 pub fn set_precise_timers() {
     set_timer_slack(1);
 }

@@ -154,8 +154,8 @@ impl ExperimentReport {
         [self.answer.clone(), self.fitness.sentence()].into_iter().filter(|line| !line.is_empty()).collect()
     }
 
-    /// Writes each table of the report as `NAME.csv`, and all of them with answer and notes as
-    /// `<name>.md`.
+    /// Saves the report: each table as a CSV file named after the table, and one Markdown file with
+    /// answer, tables and notes.
     pub fn save(&self, folder: &Path) -> anyhow::Result<()> {
         let write = |name: &str, bytes: &[u8]| -> Result<(), SaveError> {
             write_atomically(&folder.join(name), bytes)

@@ -203,8 +203,9 @@ pub const fn carries_programs(isolation: Isolation) -> bool {
     matches!(isolation, Isolation::Process | Isolation::Container)
 }
 
-/// Moves a standard fault that a strategy does to itself from a user's program, which cannot be
-/// made to do it, to the first built-in strategy. Returns `false` if there is none.
+/// Retargets a case's fault to the first built-in strategy, if a strategy must commit the fault
+/// itself and the target is a user's program, which cannot be made to. Returns `false` if no
+/// strategy is built in.
 pub fn choose_victim(case: &mut ContainCase, asked: &Settings) -> bool {
     let fault = &mut case.scenario.fault;
     let is_by_signal = matches!(fault.kind, FaultKind::Kill | FaultKind::Stop)

@@ -285,7 +285,8 @@ impl Process {
         Ok((found.count, if found.is_all() && self.early_exit.is_none() { 0 } else { found.exiting }))
     }
 
-    /// Treats the process as exited, if all its threads were found exiting.
+    /// Records the exit of the process already when the kernel has shown all of its threads to be
+    /// exiting, before it has dismantled them.
     pub fn conclude_exit(&mut self) {
         if let (None, Some((status, _))) = (self.status, &self.early_exit) {
             (self.status, self.is_dismantled_later) = (Some(*status), true);

@@ -127,7 +127,8 @@ impl Shared {
         Ok(Self { what: what.to_owned(), write: File::open(path)?, read: File::open(path)? })
     }
 
-    /// Creates a named segment that a process with its write descriptor may write.
+    /// Opens the segment at `path` for processes that may write it: those that inherit its write
+    /// descriptor.
     ///
     /// # Errors
     /// What the system refused.

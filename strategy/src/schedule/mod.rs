@@ -127,8 +127,8 @@ impl Schedule {
         orders
     }
 
-    /// Returns the longest delay of a scheduled order at its venue, in nanoseconds. Reads every
-    /// entry.
+    /// Returns the longest simulated venue delay of all scheduled orders, in nanoseconds. Reads
+    /// every entry.
     pub fn max_delay_ns(&self) -> u64 {
         self.words.iter().flatten().map(entry::delay_of).max().unwrap_or(0)
     }

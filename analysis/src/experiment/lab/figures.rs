@@ -5,8 +5,7 @@ use crate::stats::Spread;
 use protocol::plan::{Isolation, Technique};
 use serde::Serialize;
 
-/// The four pairs of producer and consumer speeds, in the order of the benchmark that this project
-/// started from.
+/// The four pairs of producer and consumer speeds, in the order of their rows.
 pub const PAIRS: [(Speed, Speed); 4] = [
     (Speed::Fast, Speed::Fast),
     (Speed::Fast, Speed::Slow),

@@ -22,7 +22,8 @@ use record::numbers::counted;
 use serde::{Deserialize, Serialize};
 use system::named_enum;
 
-/// The properties of experiments of `launcher lab`, the queue benchmark.
+/// Title, rows and other properties by which reports treat experiments of `launcher lab`, the queue
+/// benchmark.
 pub const KIND: KindEntry = KindEntry {
     title: "Which queue, which way of waiting",
     rows: RowKind::QueueRun,

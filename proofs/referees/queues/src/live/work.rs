@@ -29,9 +29,9 @@ pub const GO: u64 = 1;
 /// Value of [`STATE`] once the writer has ended.
 pub const OVER: u64 = 2;
 
-/// The read of a compared crate: copies the newest value, or the next one, and keeps for a while
-/// what it got. Returns whether it found a newer value, and whether the value changed while a
-/// reference to it was kept.
+/// A reader's step with a compared crate: it gets the newest value, or for a queue the next one,
+/// and holds it for the given time. Returns whether it found a newer value, and whether the value
+/// changed while a reference to it was kept.
 pub trait Read<R>: Fn(&mut R, &mut Value, Duration) -> (bool, bool) + Copy + Send + 'static {}
 
 impl<R, F: Fn(&mut R, &mut Value, Duration) -> (bool, bool) + Copy + Send + 'static> Read<R> for F {}

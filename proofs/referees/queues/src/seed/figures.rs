@@ -20,7 +20,7 @@ pub const NAMES: [&str; 14] = [
     "reads/s",
 ];
 
-/// The times of one end's calls.
+/// Histogram of the durations of a producer's or a consumer's calls.
 pub struct Calls {
     times: Histogram<u64>,
     /// Calls that are still left out.
