@@ -12,6 +12,7 @@ pub mod cause;
 mod check;
 mod context;
 mod counters;
+pub mod crossover;
 mod current_log;
 mod deaths;
 mod epochs;

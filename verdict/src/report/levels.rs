@@ -1,9 +1,9 @@
 //! Tables of the latencies by isolation level, of runs whose strategies have several.
 
 use super::units::{duration_or_dash as time, short};
-use crate::summary::crossover::{LevelDifference, Ratio};
 use crate::summary::{LevelSummary, Measure, Summary};
 use crate::table::Grid;
+use merge::crossover::{LevelDifference, Ratio};
 use record::units::Nanos;
 
 /// Returns the table of isolation levels; none for a run with one.

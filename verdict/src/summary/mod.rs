@@ -2,7 +2,6 @@
 
 mod around_fault;
 mod containment;
-pub mod crossover;
 mod in_flight;
 mod incident_windows;
 mod levels;
@@ -21,10 +20,10 @@ mod working_set;
 
 pub use around_fault::AroundFault;
 pub use containment::{Containment, IncidentSummary, Survivors, worst};
-pub use crossover::{CrossoverSummary, LevelDifference};
 pub use in_flight::InFlight;
 pub use levels::LevelSummary;
 pub use lives::LifeSummary;
+pub use merge::crossover::{CrossoverSummary, LevelDifference};
 pub use merge::figures::{Distribution, Figures, Measure, to_ns};
 pub use merge::leave_one_out::{LeaveOneOut, PooledPercentiles, format_leave_one_out};
 pub use merge::percentile_breakdown::{PercentileBreakdown, StageMean};
@@ -424,7 +423,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         trading: trading::summarize(record, merged, ns_per_tick),
         strategies: strategies::summarize(record, merged, &processes, ns_per_tick),
         levels: levels::summarize(figures, plan),
-        crossover: crossover::summarize(merged, plan.isolation),
+        crossover: merge::crossover::summarize(merged, plan.isolation),
         leave_one_out,
         work: WorkSummary {
             requested_ns: plan.trading().work_ns,

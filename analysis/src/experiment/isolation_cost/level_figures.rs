@@ -9,8 +9,8 @@
 use crate::stats::{
     Confidence, Estimate, LevelUsage, RunOutline, StrategyUsage, Verdict, mean_difference, mean_interval,
 };
+use merge::crossover::Ratio;
 use serde::{Deserialize, Serialize};
-use verdict::summary::crossover::Ratio;
 use verdict::summary::{LevelDifference, Measure};
 
 /// The fewest repeats whose spread decides on the interval of a pooled ratio.

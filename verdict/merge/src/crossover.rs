@@ -5,8 +5,8 @@
 //! unit is a block, in which each level has one epoch. An interval comes from resampling whole
 //! blocks (a cluster bootstrap), so whatever slows some epochs down widens it, as it must.
 
-use merge::figures::from_due;
-use merge::{Epochs, MergedRun};
+use crate::figures::from_due;
+use crate::{Epochs, MergedRun};
 use protocol::plan::{Isolation, IsolationLevel, IsolationLevels};
 use protocol::stamps::Point;
 use serde::{Deserialize, Serialize};
@@ -78,7 +78,7 @@ pub struct Ratio {
 type Orders = Vec<(u64, u32)>;
 
 /// Compares the levels of a run that took turns; `None` for another run.
-pub(super) fn summarize(merged: &MergedRun, isolation: IsolationLevels) -> Option<CrossoverSummary> {
+pub fn summarize(merged: &MergedRun, isolation: IsolationLevels) -> Option<CrossoverSummary> {
     let epochs = merged.epochs?;
     let (levels, blocks) = orders_by_level(merged, epochs, isolation);
     let reference = reference_place(isolation);
