@@ -137,7 +137,7 @@ const EPOCH_BITS: u32 = 10;
 const _: () = assert!(crate::wire::MAX_EPOCH == (1 << EPOCH_BITS) - 1 && ID_WIDTH >= 58);
 
 impl KillSwitch {
-    /// The largest number of a kill-switch change: an operator's command or one by the engine.
+    /// The largest sequence number of a kill-switch change, by which stamp logs name it.
     pub const MAX_NUMBER: u32 = (1 << NUMBER_BITS) - 1;
 
     /// Encodes the kill-switch change as order id and detail of a stamp-log record.

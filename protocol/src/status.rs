@@ -192,7 +192,7 @@ impl ThreadStatus {
     }
 }
 
-/// The writing end of a status block, for the thread itself.
+/// A thread's writing end of its own status block.
 #[derive(Clone)]
 pub struct StatusWriter {
     words: AtomicWords,

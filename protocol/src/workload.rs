@@ -258,8 +258,8 @@ impl Trading {
         }
     }
 
-    /// Returns the command in a strategy's kind if that is an external program; `None` for other
-    /// kinds.
+    /// Returns the command that starts a strategy of this kind, if the kind is an external program
+    /// (`exec:COMMAND`); `None` for other kinds.
     pub fn command_of(kind: &str) -> Option<&str> {
         kind.strip_prefix(Self::PROGRAM)
     }

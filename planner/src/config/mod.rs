@@ -130,8 +130,8 @@ impl Settings {
         self.or(&below)
     }
 
-    /// Applies the preset (a named group of settings) that is set to the settings that have no
-    /// value.
+    /// Fills settings without a value from the preset (a named group of settings), if one is
+    /// chosen.
     pub fn with_preset(self) -> Settings {
         match self.preset {
             Some(preset) => Settings { preset: None, ..self.over(preset.settings()) },

@@ -46,7 +46,8 @@ const PAGE: usize = 4096;
 const SAMPLES: usize = 200;
 const SAMPLE_STEPS: u64 = 10_000;
 
-/// A planted cost that is ready to be paid.
+/// Adds a chosen cost, such as a page fault, to each order that is sent; prepared once for a
+/// strategy.
 pub struct Payment {
     cost: Cost,
     /// Steps of work for each order.

@@ -73,7 +73,8 @@ pub struct BoardAgent<'a> {
 }
 
 impl BoardAgent<'_> {
-    /// Runs the measured loop of a board's writer or reader.
+    /// Runs the measured loop of a writer or a reader of a board (the newest values, in shared
+    /// memory).
     pub fn run(&self, clock: ClockSource, end: BoardEnd) {
         match (end, clock) {
             (BoardEnd::Writer(mut board), ClockSource::Tsc) => self.write(&Tsc, &mut board),

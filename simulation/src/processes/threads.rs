@@ -46,8 +46,8 @@ impl SimulatedProcesses<'_> {
         own.all(|thread| thread.mode.is_over() || is_abandoned(thread))
     }
 
-    /// Observes which simulated threads have ended, of strategies that end without their process.
-    /// After their memory.
+    /// Writes into `observations` which simulated strategy threads have ended while their process
+    /// goes on. After their memory.
     pub fn observe_threads(&self, observations: &mut Observations) {
         for (thread, found) in self.threads.iter().zip(&mut observations.threads) {
             let is_gone = |thread: &SimulatedThread| {

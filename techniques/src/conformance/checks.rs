@@ -258,8 +258,8 @@ pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> 
     ledger.settle(&sent)
 }
 
-/// Retires a dead producer whose messages wait in memory of its own: the retirement may end only
-/// once all of them are taken, since later messages count as a stranger's.
+/// Checks that a technique retires a dead producer only once the messages in that producer's own
+/// memory are all taken: those taken later would be taken for an unknown sender's.
 pub fn retirement<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     const WAITING: u64 = 3;
     let mut queue = queue::<T>(memory, 2, 64)?;

@@ -81,8 +81,8 @@ impl TouchVersions {
         Some(Trigger { version, written })
     }
 
-    /// Checks for every order that the top-of-book version that it claims to react to was written
-    /// before.
+    /// Checks each order that claims to react to a version of a top of book: the exchange must have
+    /// written that version earlier.
     pub fn check(&self, table: &OrderTable, context: &CheckContext, findings: &mut Findings) {
         // The log of a dead exchange may lack its last writes.
         let is_whole = !context.has_failed && context.engine_missing & bit(Point::TopOfBook) == 0;

@@ -16,7 +16,7 @@ const BURST: usize = 8;
 /// messages in turn: fewer polls of empty rings under load than in `spsc-mux`, and less fair.
 pub struct DrainMux;
 
-/// The producer of `drain-mux`: its own ring.
+/// A producer of the technique `drain-mux`: it writes a ring of its own.
 pub struct Sender(spsc::Producer);
 
 /// The consumer of `drain-mux`: all rings, and the one to poll next.

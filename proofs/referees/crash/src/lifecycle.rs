@@ -103,7 +103,8 @@ pub fn survey(peer: &Peer, act: Act) -> Option<Stretch> {
     has_act.then_some(stretch)
 }
 
-/// Kills the end at a point of an act, and lets the others and a successor go on.
+/// Kills one end of a queue at this point of what it does (`act`), and lets the other ends and a
+/// successor go on.
 pub fn kill(peer: &Peer, act: Act, point: Point, facts: &mut Facts) {
     let Some(mut scene) = begin(peer, act) else { return };
     scene.victim.run_to(point);

@@ -15,7 +15,8 @@ const TO_FULL: u64 = CAPACITY as u64 - (BEFORE - 1 + AFTER) + 1;
 /// Messages sent to the successor of a dead receiver.
 const MORE: u64 = 20;
 
-/// Starts the processes of both ends, the creating one first. Returns sender and receiver.
+/// Starts the sender's and the receiver's process of a queue, first the one that creates the queue.
+/// Returns sender and receiver.
 pub fn start_ends(peer: &Peer, place: &Place) -> (Process, Process) {
     let start = |end| {
         let attach = if end == peer.creator { Attach::Create } else { Attach::Join };
