@@ -161,7 +161,7 @@ pub struct ReportFlags {
     pub json: bool,
 }
 
-/// The flags of `page`.
+/// The flags of the command `page`, which writes an experiment's HTML page.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct PageFlags {
     /// The folder of the experiment

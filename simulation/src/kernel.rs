@@ -73,7 +73,8 @@ impl<'a> SimulatedKernel<'a> {
         }
     }
 
-    /// Adds the kernel's observations at the tick `now`, after those of processes and memory.
+    /// Adds to `observations`, which the supervisor will read, what the kernel shows at the tick
+    /// `now`. Called after processes and memory were observed.
     /// `is_ending`: the processes were ended.
     pub fn observe(
         &mut self,

@@ -237,8 +237,8 @@ fn with_pinned_pair<A: Send, B: Send>(
     })
 }
 
-/// Measures round trips from the thread that starts them, in nanoseconds. [`answer`] runs on
-/// another.
+/// Measures how long a cache line takes to another core and back, in nanoseconds, in the thread
+/// that starts each round trip. [`answer`] runs in the other thread.
 pub fn measure(line: &AtomicU64, rounds: u32) -> f64 {
     median(batches(rounds, LINE_BATCHES, &|| false, |count| bounce(line, count, || {}, &|| false)))
 }

@@ -43,7 +43,8 @@ pub struct ComparedPoint {
 }
 
 impl ComparedPoint {
-    /// Creates a picture's point from a comparison line, at a value of the varied setting.
+    /// Creates a chart's point from one comparison of two settings; `at` and `value` are the value
+    /// of the setting that varies along the chart.
     pub fn of_line(line: &ComparisonLine, at: f64, value: String) -> Self {
         let found = line.evidence().difference;
         Self {

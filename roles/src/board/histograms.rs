@@ -34,7 +34,7 @@ impl BoardHistograms {
         }
     }
 
-    /// Adds a duration in ticks to the histogram of its measured duration.
+    /// Adds a duration (in ticks) to the histogram for its kind, `measure`.
     #[inline(always)]
     pub fn measure(&self, measure: BoardMeasure, ticks: u64) {
         self.whole[measure as usize].add(ticks);

@@ -97,7 +97,8 @@ impl Arena {
         CURRENT.set(self.head());
     }
 
-    /// Returns `true` if the program's allocator serves arenas. Allocates once to find out.
+    /// Returns `true` if the program's allocator takes memory from the arena that the thread has
+    /// chosen. Allocates once to find out.
     pub fn is_served(self) -> bool {
         let block = self.within(|| core::hint::black_box(Box::new(0_u64)));
         is_arena(ptr::from_ref(&*block).cast())

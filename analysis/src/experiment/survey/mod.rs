@@ -245,7 +245,8 @@ const OF: &str = "of";
 const PART: &str = "part";
 
 impl SurveyPart {
-    /// Returns the setting of the row that records how this experiment of the survey ended.
+    /// Returns the settings of a survey's row about this part (an experiment of its own), which
+    /// records how that experiment ended.
     pub fn setting(self) -> Setting {
         let settings = [(OF, PART), (PART, self.name())].map(|(key, text)| (key.to_owned(), text.to_owned()));
         Setting::from_texts(format!("{PART} {}", self as usize), settings.into(), &[Axis::Part])

@@ -57,8 +57,8 @@ impl Stretch {
         in_turns(&spread(self.instructions, limit).map(|at| self.at(at)).collect::<Vec<_>>())
     }
 
-    /// Returns half of `limit` points at equal distances, and at most `limit` each directly after a
-    /// change of shared memory, and directly before or after a system call.
+    /// Returns points of the call at which to kill its process: half of `limit` at equal distances,
+    /// and at most `limit` each directly after a change of shared memory and next to a system call.
     pub fn points(&self, limit: usize) -> Vec<Point> {
         let mut points: Vec<Point> = spread(self.instructions, limit / 2).map(|at| self.at(at)).collect();
         if let Some(last) = self.changes.len().checked_sub(1) {
