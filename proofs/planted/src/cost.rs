@@ -46,8 +46,7 @@ const PAGE: usize = 4096;
 const SAMPLES: usize = 200;
 const SAMPLE_STEPS: u64 = 10_000;
 
-/// Adds a chosen cost, such as a page fault, to each order that is sent; prepared once for a
-/// strategy.
+/// A chosen extra cost of each of a strategy's orders, such as a page fault or some CPU time.
 pub struct Payment {
     cost: Cost,
     /// Steps of work for each order.

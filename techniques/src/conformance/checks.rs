@@ -259,7 +259,7 @@ pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> 
 }
 
 /// Checks that a technique retires a dead producer only once the messages in that producer's own
-/// memory are all taken: those taken later would be taken for an unknown sender's.
+/// memory are all taken: a message that is taken later counts as an unknown sender's.
 pub fn retirement<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     const WAITING: u64 = 3;
     let mut queue = queue::<T>(memory, 2, 64)?;
