@@ -108,6 +108,9 @@ pub(super) struct DeathWatch {
     are_watched: Vec<bool>,
     sleepers: Vec<Sleeper>,
     socket: UnixStream,
+    /// The sleepers' end. Held open without sleepers as well: a socket whose other end is closed is
+    /// readable for good, so that the launcher would never sleep.
+    _theirs: UnixStream,
 }
 
 impl DeathWatch {
@@ -118,7 +121,11 @@ impl DeathWatch {
             let owner = plan.processes.iter().find(|process| process.threads.contains(&(thread as u32)))?;
             segments.robust_lock(thread).filter(|_| is_watched(plan, owner))
         };
-        let locks: Vec<Option<AtomicWords>> = (0..plan.threads.len()).map(lock).collect();
+        Self::watch((0..plan.threads.len()).map(lock).collect())
+    }
+
+    /// Starts the threads that watch locks, those of a run's threads in the order of its plan.
+    fn watch(locks: Vec<Option<AtomicWords>>) -> std::io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
         socket.set_nonblocking(true)?;
         theirs.set_nonblocking(true)?;
@@ -126,7 +133,7 @@ impl DeathWatch {
         let count = locks.iter().flatten().count().div_ceil(MAX_WORDS - 1);
         let sleepers = (0..count).map(|_| Ok(Sleeper::start(theirs.try_clone()?)));
         let sleepers = sleepers.collect::<std::io::Result<_>>()?;
-        Ok(Self { are_watched: vec![false; locks.len()], locks, sleepers, socket })
+        Ok(Self { are_watched: vec![false; locks.len()], locks, sleepers, socket, _theirs: theirs })
     }
 
     /// Returns `true` if the threads of a process have died, according to their lock words. Begins
@@ -183,6 +190,12 @@ mod tests {
     fn store(word: &AtomicWords, value: u64) {
         word[0].store(value, Ordering::Relaxed);
         futex::wake_all(&word[0]);
+    }
+
+    #[test]
+    fn watch_without_locks_wakes_nobody() {
+        let watch = DeathWatch::watch(vec![None]).unwrap();
+        assert_eq!(wait_readable(&[watch.as_fd()], Duration::ZERO).unwrap(), [false]);
     }
 
     #[test]
