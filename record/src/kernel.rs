@@ -12,19 +12,30 @@ pub struct KernelAccount {
     pub throttled: Option<CpuThrottling>,
     /// Statistics that this kernel does not report, and what would enable them. One line each.
     pub absent: Vec<String>,
-    /// Wake-ups of the launcher while orders were sent; null if unknown or saved by an older
-    /// launcher.
+    /// Wake-ups and CPU time of the launcher while orders were sent; null if unknown or saved by an
+    /// older launcher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub launcher: Option<WakeUps>,
+    pub launcher: Option<LauncherLoad>,
 }
 
-/// The voluntary context switches of all threads of a process: how often it was woken up.
+/// How often the launcher was woken up while orders were sent, and the CPU time that it took: it
+/// shares cores with measured threads. A wake-up is a voluntary context switch of any of its threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct WakeUps {
-    /// Number of wake-ups of the process.
+pub struct LauncherLoad {
+    /// Number of wake-ups.
     pub times: u64,
     /// Length of the observation, in nanoseconds.
     pub ns: u64,
+    /// CPU time of all its threads, in nanoseconds; null if saved by an older launcher.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ns: Option<u64>,
+}
+
+impl LauncherLoad {
+    /// Returns the share of one core that the launcher took; `None` if it is unknown.
+    pub fn share(&self) -> Option<f64> {
+        self.cpu_ns.filter(|_| self.ns > 0).map(|cpu_ns| cpu_ns as f64 / self.ns as f64)
+    }
 }
 
 /// Steal time, interrupts and run delay of one core during a run. Times are nanoseconds; null if

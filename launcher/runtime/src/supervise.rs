@@ -3,7 +3,7 @@
 //! processes but the reaper are gone when this returns.
 
 mod command_lock;
-mod wake_ups;
+mod launcher_load;
 
 use crate::cache_misses::MissCounters;
 use crate::cpu_accounts::{accounts_of, has_journal_thread_in_kernel};
@@ -20,12 +20,13 @@ use crate::signals::Signals;
 use crate::spawn::Processes;
 use anyhow::{Context, Result};
 use command_lock::CommandLockWatch;
+use launcher_load::LauncherUsage;
 use planner::host::{self, KernelCounts};
 use protocol::due_times::DueTimes;
 use protocol::plan::{FaultKind, Plan, Role};
 use protocol::status::ThreadState;
 use record::document::Document;
-use record::kernel::{KernelAccount, WakeUps};
+use record::kernel::{KernelAccount, LauncherLoad};
 use record::run::{RunOutcome, RunRecord};
 use run_memory::journal_locks::JournalLockWatch;
 use run_memory::lost_memory;
@@ -45,7 +46,6 @@ use supervision::{
 use system::clock::Clock;
 use system::fault;
 use system::process::has_thread;
-use wake_ups::{count_sleeps, wake_ups_since};
 
 /// What the supervisor's decisions are performed on.
 struct SupervisedRun<'a> {
@@ -81,8 +81,8 @@ struct SupervisedRun<'a> {
 struct Measurements {
     counts_before: KernelCounts,
     samples: OpenOrderSamples,
-    sleeps: Option<(u64, u64)>,
-    wake_ups: Option<WakeUps>,
+    launcher_at_start: Option<LauncherUsage>,
+    launcher: Option<LauncherLoad>,
     is_memory_sampled: bool,
     /// Whether all orders were sent, and what is sampled then was.
     is_window_over: bool,
@@ -163,7 +163,7 @@ pub fn supervise(
     record.additions = additions;
     let cores: BTreeSet<u32> = plan.threads.iter().filter_map(|thread| thread.core).collect();
     let since = KernelCounts::now().since(&measured.counts_before, &cores);
-    record.kernel = Some(KernelAccount { launcher: measured.wake_ups, ..since });
+    record.kernel = Some(KernelAccount { launcher: measured.launcher, ..since });
     Ok(processes)
 }
 
@@ -173,8 +173,8 @@ impl Measurements {
         Self {
             counts_before: KernelCounts::default(),
             samples: OpenOrderSamples::new(start_ticks),
-            sleeps: None,
-            wake_ups: None,
+            launcher_at_start: None,
+            launcher: None,
             is_memory_sampled: false,
             is_window_over: false,
             was_trading: false,
@@ -182,9 +182,10 @@ impl Measurements {
         }
     }
 
-    /// Counts the launcher's wake-ups until now, unless they were counted before.
-    fn count_wake_ups(&mut self, now_ns: u64) {
-        self.wake_ups = self.wake_ups.or_else(|| wake_ups_since(self.sleeps, now_ns));
+    /// Measures the launcher's load until now, unless it was measured before.
+    fn measure_launcher(&mut self, now_ns: u64) {
+        self.launcher =
+            self.launcher.or_else(|| Some(self.launcher_at_start?.until(LauncherUsage::now(now_ns)?)));
     }
 }
 
@@ -428,7 +429,7 @@ impl SupervisedRun<'_> {
         }
         let saved = self.record.save(&self.folder.path).map_err(anyhow::Error::from);
         self.fail(saved);
-        self.measured.sleeps = count_sleeps(self.now_ns());
+        self.measured.launcher_at_start = LauncherUsage::now(self.now_ns());
         self.progress.phase("firing", self.plan.trading().total_orders());
     }
 
@@ -437,7 +438,7 @@ impl SupervisedRun<'_> {
         if !supervisor.is_trading() {
             if std::mem::take(&mut self.measured.was_trading) {
                 // On a busy machine there may be no step between the last order and the end.
-                self.measured.count_wake_ups(self.now_ns());
+                self.measured.measure_launcher(self.now_ns());
                 self.processes.all.iter_mut().flatten().for_each(Process::sample_memory);
             }
             return;
@@ -464,7 +465,7 @@ impl SupervisedRun<'_> {
         }
         let measured = &mut self.measured;
         if sent >= total {
-            measured.count_wake_ups(now_ns);
+            measured.measure_launcher(now_ns);
         }
         if is_draining && !std::mem::replace(&mut measured.was_draining, true) {
             self.progress.phase("draining", sent);

@@ -9,6 +9,7 @@ use crate::table::{Column, Grid};
 use maud::{Markup, html};
 use merge::tail::{MachineNoise, NoiseSlice, ThreadNoise};
 use record::kernel::{CoreAccount, KernelAccount};
+use record::numbers::percent;
 
 /// The maximum number of threads that are drawn: those with most time in gaps.
 const MAX_STRIPS: usize = 12;
@@ -141,7 +142,10 @@ fn account(kernel: &KernelAccount) -> Grid {
     }));
     grid.notes.extend(kernel.launcher.map(|launcher| {
         let (times, span) = (counted(launcher.times, "time"), duration(launcher.ns));
-        format!("the launcher woke up {times} in the {span} in which orders were sent")
+        let share = percent(launcher.share());
+        format!(
+            "the launcher woke up {times} in the {span} in which orders were sent, and took {share} of a core"
+        )
     }));
     if !kernel.absent.is_empty() {
         grid.notes.push(format!("this kernel does not report: {}", kernel.absent.join("; ")));

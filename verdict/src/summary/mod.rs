@@ -204,6 +204,9 @@ pub struct Summary {
     /// older summaries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<CoreInterrupts>,
+    /// Share of one core that the launcher took while orders were sent; null if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launcher_share: Option<f64>,
 }
 
 /// The interrupts of one CPU core during a run.
@@ -449,6 +452,7 @@ pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> S
         costs,
         misses_absent: record.misses.absent.clone(),
         interrupts: interrupts(record),
+        launcher_share: record.kernel.as_ref().and_then(|kernel| kernel.launcher?.share()),
         processes,
     };
     summary.reasons = verdict::reasons(&summary, &record.warnings);

@@ -8,7 +8,7 @@ use super::{IncidentSummary, Measure, Summary, ThreadSummary};
 use merge::figures::SAMPLES_FOR_P999;
 use protocol::plan::{Idle, Role};
 use record::fitness::preemption_reason;
-use record::numbers::{count, counted, duration, plain};
+use record::numbers::{count, counted, duration, percent, plain};
 use record::run::{Outage, RunOutcome};
 
 /// Minimum share of the offered rate that a run must achieve.
@@ -22,6 +22,8 @@ const CORE_RTT_TOLERANCE: f64 = 0.25;
 /// Maximum gap of an engine thread, in nanoseconds.
 const MAX_GAP_NS: u64 = 1_000_000;
 const MAX_NAMED: usize = 8;
+/// Maximum share of a core that the launcher may take while orders are sent.
+const MAX_LAUNCHER_SHARE: f64 = 0.1;
 /// Utilization above which queueing dominates the latency, not the hand-offs.
 const MAX_UTILIZATION: f64 = 0.9;
 
@@ -47,6 +49,7 @@ pub(super) fn reasons(summary: &Summary, warnings: &[String]) -> Vec<String> {
     reasons.extend(affinity(summary));
     reasons.extend(gap(summary));
     reasons.extend(switches(summary));
+    reasons.extend(launcher(summary));
     reasons.extend(faults(summary));
     reasons.extend(littles_law(summary));
     reasons.extend(drift(summary));
@@ -288,6 +291,15 @@ fn switches(summary: &Summary) -> Option<String> {
         Some((rate, preemption_reason(&thread.role, thread.involuntary_switches, running_ns)?))
     });
     rates.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, reason)| reason)
+}
+
+/// The launcher sleeps during a run. On two cores one that does not takes them from measured threads.
+fn launcher(summary: &Summary) -> Option<String> {
+    let share = summary.launcher_share.filter(|share| *share > MAX_LAUNCHER_SHARE)?;
+    Some(format!(
+        "launcher busy: it took {} of a core while orders were sent: leave a core for it, or plan fewer processes",
+        percent(Some(share))
+    ))
 }
 
 fn faults(summary: &Summary) -> Option<String> {

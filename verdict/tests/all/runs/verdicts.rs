@@ -5,6 +5,7 @@ use crate::common::{Defect, summary};
 use crate::fixture::{Fixture, START, Shape};
 use protocol::stamps::Point;
 use protocol::status::StatusField;
+use record::kernel::{KernelAccount, LauncherLoad};
 use record::run::RunOutcome;
 use std::sync::LazyLock;
 
@@ -54,6 +55,13 @@ fn each_disturbance_is_a_reason() {
     assert_only_reason("waited for a device on 1 page fault:", |f| {
         f.status("gateway-1", StatusField::MajorFaults, 1)
     });
+    let launcher = |f: &mut Fixture, cpu_ns| {
+        let load = LauncherLoad { times: 5, ns: 1_000_000, cpu_ns };
+        f.record.kernel = Some(KernelAccount { launcher: Some(load), ..KernelAccount::default() });
+    };
+    assert_only_reason("launcher busy: it took 35% of a core", |f| launcher(f, Some(350_000)));
+    assert_eq!(reasons(|f| launcher(f, Some(50_000))), [""; 0]);
+    assert_eq!(reasons(|f| launcher(f, None)), [""; 0], "saved by an older launcher");
     // 20.1 are open by the stamps. A tenth more by the counters is beyond chance and lag, a
     // twentieth is not.
     let counted = |f: &mut Fixture, factor: f64| {
