@@ -46,8 +46,8 @@ impl Load {
         self.runnable >= f64::from(self.cpus)
     }
 
-    /// Estimates the factor by which a run takes longer under this load than on a quiet machine: 2
-    /// at 13 threads a CPU, since much of a run is a window of fixed length.
+    /// Estimates the factor by which a run takes longer than on a quiet machine, from the threads
+    /// that wait for a CPU: 2 at 13 a CPU, since much of a run is a window of fixed length.
     pub fn slowdown(self) -> f64 {
         (1.0 + self.runnable / f64::from(self.cpus)).sqrt()
     }

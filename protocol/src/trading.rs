@@ -63,7 +63,8 @@ impl Trading {
 }
 
 impl Plan {
-    /// Creates a trading plan with minimal settings, to be changed and then [`Plan::arranged`].
+    /// Creates a trading plan with minimal settings, to be changed and then completed by
+    /// [`Plan::arranged`].
     pub fn for_trading(trading: Trading) -> Plan {
         Self::for_workload(Workload::Trading(trading))
     }

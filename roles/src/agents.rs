@@ -30,7 +30,7 @@ pub(super) fn is_measured(plan: &Plan) -> bool {
     }
 }
 
-/// A clock for which the loops of agents are compiled.
+/// A kind of clock, as a type parameter of the agents' loops: each is compiled once for it.
 pub trait LoopClock: Clock + 'static {
     /// Returns the clock of a plan.
     fn from_plan(plan: &Plan) -> Self;

@@ -149,8 +149,8 @@ impl Experiment {
         folder.join(Self::FILE).exists()
     }
 
-    /// Returns the answer that the experiment's rows give, from the runs in `folder`. The folder
-    /// has the runs.
+    /// Computes the tables, texts and figures that answer the experiment's question, from its rows
+    /// and their runs in `folder`.
     ///
     /// # Errors
     /// Rows of other settings or figures than the kind asks for.

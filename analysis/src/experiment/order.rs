@@ -40,8 +40,8 @@ impl Experiment {
         self.rows = ordered_rows(&own, 0..self.repeats, self.seed);
     }
 
-    /// Plans the runs of settings that have all texts of their own, some with fewer repeats than
-    /// the experiment has, and records their axes.
+    /// Plans the runs of complete settings, which share none, each with its number of repeats, and
+    /// records along which axes they differ.
     pub fn plan_rows_along(&mut self, axes: &[Axis], settings: &[(Setting, u32)]) {
         let values = |axis: &Axis| {
             let values = distinct(settings.iter().filter_map(|(one, _)| one.values.get(axis).cloned()));

@@ -54,7 +54,7 @@ pub const BH_CANCEL_BOTH: u8 = 3;
 /// Self-trade prevention: both orders are reduced by the smaller quantity.
 pub const BH_DECREMENT: u8 = 4;
 
-/// A condition: none.
+/// Condition of an order: none, it is sent to the book at once.
 pub const BH_NO_CONDITION: u8 = 0;
 /// A condition: the price that triggers a stop order, in cents.
 pub const BH_STOP_PRICE: u8 = 1;

@@ -134,8 +134,8 @@ impl KillSwitches {
         concerning(seen, id, gateway, instrument, trading).is_some()
     }
 
-    /// Checks the kill switches against the orders whose venue and instrument were unknown when
-    /// they were dispatched.
+    /// Finds orders that were dispatched although a kill switch was on, among those whose venue
+    /// and instrument the engine's log does not name.
     pub fn check(&self, table: &OrderTable, trading: &Trading, findings: &mut Findings) {
         for (id, turns) in &self.suspects {
             let Some((gateway, _)) = table.row(*id).and_then(OrderRow::pushed) else { continue };

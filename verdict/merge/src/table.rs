@@ -86,8 +86,8 @@ impl Partition {
         Ok(core::mem::replace(grow_to(&mut self.triggers, sequence)?, version) == 0)
     }
 
-    /// Iterates over the sequence numbers of the orders that claim to react to a top-of-book
-    /// version.
+    /// Iterates over the sequence numbers of the orders that claim to react to some
+    /// top-of-book version.
     pub fn triggered(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.triggers.len() as u64).filter(|sequence| self.trigger(*sequence).is_some())
     }

@@ -46,7 +46,8 @@ pub struct CoreEach {
 }
 
 impl CoreEach {
-    /// Reads the runs of an experiment; `None` without usable ones of both levels.
+    /// Reads the cost of a core each from an experiment's runs; `None` unless threads and the
+    /// compared level both have usable ones.
     pub fn from_experiment(experiment: &Experiment) -> Option<Self> {
         let is_own = |row: &&Row| PredictPart::of(row) == Some(PredictPart::Asked);
         let of_row = |row: &Row| {

@@ -23,8 +23,8 @@ pub struct Producer<const W: usize = { crate::ring::MESSAGE_WORDS }, const PROTE
 }
 
 impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
-    /// Attaches a producer's sending end to a ring and to its own announcement. Both must have
-    /// their headers.
+    /// Attaches a producer's sending end to a ring, and to the words in which the producer
+    /// announces the slot that it fills. Both must have their headers.
     ///
     /// # Errors
     /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not

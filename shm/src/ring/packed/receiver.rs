@@ -239,8 +239,8 @@ impl PackedReceiver {
         Ok(count)
     }
 
-    /// Begins again at position 0, once the sender's crash is certain and before a new sender
-    /// starts. Take nothing until the sender's part was reset, all zero but its header.
+    /// Moves the receiver back to position 0 for a new sender, once the old one's crash is
+    /// certain. Take nothing until the sender's part was reset, all zero but its header.
     pub fn renew(&mut self) {
         (self.head, self.end) = (0, 0);
         // Release: as in `release`. The new sender starts later.
