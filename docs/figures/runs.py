@@ -61,7 +61,7 @@ class Runs:
 
     def at_level(self, level, count, of):
         """By repeat: a value of a level's usage in the runs with `count` strategies of it."""
-        name, _, again = level.partition(":")
+        name, again = re.fullmatch(r"(.*?)(?::(\d+))?", level).groups()
         found = {}
         for row in self.rows():
             for usage in row["figures"]["usage"]:
