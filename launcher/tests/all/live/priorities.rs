@@ -76,20 +76,25 @@ fn unavailable_priority_is_refused_before_start() {
     assert_eq!(launcher.folders().len(), 0);
 }
 
-/// Counts sleeps instead of measuring CPU time: on a busy machine the launcher sleeps less often,
-/// not more.
+/// Counts sleeps and steps instead of measuring CPU time: on a busy machine the launcher makes
+/// fewer, not more. One that does not sleep makes a step after the other. At `thread` no lock tells
+/// of a death, so there is none to wait for.
 #[test]
-fn idle_launcher_sleeps() {
-    let launcher = Launcher::new();
-    launcher
-        .summary("--strategies 1 --venues 1 --orders 300 --window 3s --idle park --delay uniform:1ms..20ms");
-    let run = document(&launcher.folder(), "run.json");
-    let sleeps = &run["kernel"]["launcher"];
-    let (times, ns) = (number(&sleeps["times"]), number(&sleeps["ns"]));
-    assert!(ns > 2_500_000_000, "{sleeps}");
-    assert!(times * 1_000_000_000 < 8 * ns, "fewer than eight a second: {sleeps}");
-    let samples = number(&run["open_orders"]["samples"]);
-    assert!(samples > 5, "the launcher still samples the open orders: {samples}");
+fn launcher_sleeps_while_orders_are_sent() {
+    for isolation in ["process", "thread"] {
+        let launcher = Launcher::new();
+        launcher.summary(&format!(
+            "--isolation {isolation} --strategies 1 --venues 1 --orders 200 --window 2s --idle park --delay uniform:1ms..20ms"
+        ));
+        let run = document(&launcher.folder(), "run.json");
+        let sleeps = &run["kernel"]["launcher"];
+        let (times, ns) = (number(&sleeps["times"]), number(&sleeps["ns"]));
+        assert!(ns > 1_500_000_000, "{isolation}: {sleeps}");
+        assert!(times * 1_000_000_000 < 16 * ns, "{isolation}: fewer than sixteen a second: {sleeps}");
+        let steps = number(&run["open_orders"]["samples"]);
+        assert!(steps > 3, "{isolation}: the launcher still samples the open orders: {steps}");
+        assert!(steps * 1_000_000_000 < 100 * ns, "{isolation}: {steps} steps, {sleeps}");
+    }
 }
 
 /// The launcher is stopped while the last orders are sent, as if a busy machine gave it no core.
