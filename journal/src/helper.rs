@@ -15,6 +15,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const IDLE_SLEEP: Duration = Duration::from_millis(10);
+/// Time that a crashed writer's successor has to begin before its helper thread works. Meanwhile it
+/// would wait for the locks that this work takes, of the address space and of the directory.
+const HEAD_START: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy)]
 pub(crate) struct SegmentOptions {
@@ -84,8 +87,12 @@ pub(crate) struct SnapshotJob {
     pub state: Vec<u8>,
 }
 
-/// Removes the segments that a crashed writer had prepared and not used.
+/// Removes the segments that a crashed writer had prepared and not used, after [`HEAD_START`] or
+/// once the writer needs its helper.
 pub(crate) fn remove_unused(shared: &Shared, unused: &[PathBuf]) {
+    if !unused.is_empty() {
+        thread::park_timeout(HEAD_START);
+    }
     if let Err(error) = unused.iter().try_for_each(|path| disk::remove(&*shared.disk, path)) {
         shared.fail(error);
     }
