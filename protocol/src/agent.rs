@@ -149,7 +149,7 @@ impl DutyCycle {
         Self::default()
     }
 
-    /// Runs one duty cycle of an agent and returns its outcome.
+    /// Runs one duty cycle of the thread's agent, and returns whether it worked, waits or is done.
     #[inline(always)]
     pub fn run_once<C: Clock>(
         &mut self,

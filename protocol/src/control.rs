@@ -216,7 +216,8 @@ impl ControlWriter {
         Control::new(self.words.clone())
     }
 
-    /// Publishes the id of a started process, for which the caller has not waited yet.
+    /// Publishes the id of a process that its caller has started and not reaped, so that the reaper
+    /// kills it if the caller dies.
     #[cfg(not(loom))]
     pub fn record_start(&self, index: usize, pid: u32) {
         let since = start_time(pid).unwrap_or(0);

@@ -135,7 +135,7 @@ impl<I: TypedIndex, T> IndexedVec<I, T> {
         self.items.is_empty()
     }
 
-    /// Returns `true` if the vector has a value at an index.
+    /// Returns `true` if this vector has a value at an index.
     #[inline(always)]
     pub fn has(&self, index: I) -> bool {
         index.as_usize() < self.items.len()

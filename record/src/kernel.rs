@@ -19,7 +19,7 @@ pub struct KernelAccount {
 }
 
 /// How often the launcher was woken up while orders were sent, and the CPU time that it took: it
-/// shares cores with measured threads. A wake-up is a voluntary context switch of any of its threads.
+/// shares cores with measured threads. A wake-up is a voluntary context switch of a thread of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LauncherLoad {
     /// Number of wake-ups.

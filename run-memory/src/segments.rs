@@ -351,8 +351,8 @@ impl Segments {
         shared.map(|(_, shared)| shared.file(Access::Read)).collect()
     }
 
-    /// Returns the address of the run's control segment for the shim of a container, in which it
-    /// has a name that only the launcher's user may open.
+    /// Returns the address by which the shim of a container opens the run's control segment: a name
+    /// that only the launcher's user may open.
     pub fn shim_address(&self, process: &ProcessPlan) -> String {
         let foreign = self.shim_control.as_ref().filter(|_| self.plan.resources_of(process).user.is_some());
         foreign.map_or_else(|| self.plan.run.clone(), |file| segments::descriptor_address(file.as_raw_fd()))

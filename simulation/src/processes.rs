@@ -633,7 +633,8 @@ impl SimulatedProcesses<'_> {
         }
     }
 
-    /// Runs every simulated process until it has ended, and kills the rest. A SIGKILL of an
+    /// Runs the simulated processes until those that end by themselves have ended, and kills the
+    /// others. A SIGKILL of an
     /// outsider that has not acted by then comes too late: a real run would fail in its name.
     ///
     /// # Errors

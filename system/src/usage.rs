@@ -26,8 +26,8 @@ pub fn thread_cpu_ns() -> u64 {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }
 
-/// Returns the CPU time of the calling process's threads since its start, in nanoseconds; 0 if it is
-/// unknown.
+/// Returns the CPU time of the calling process's threads since its start, in nanoseconds; 0 if it
+/// is unknown.
 pub fn process_cpu_ns() -> u64 {
     clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).map_or(0, |time| Duration::from(time).as_nanos() as u64)
 }

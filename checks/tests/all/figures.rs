@@ -44,14 +44,14 @@ fn changed_and_undeclared_figures_are_found() {
     };
     let changed = [
         // Changed in its entry as well: then it is not what the runs give.
-        with("README.md", "+16.0 % [+12.8, +19.3] |", "+12 % [+12.8, +19.3] 4,321"),
-        with("docs/figures.toml", "README = \"+16.0 %", "README = \"+12 %"),
+        with("README.md", "+18.4 % [+16.5, +20.4] |", "+12 % [+12.8, +19.3] 4,321"),
+        with("docs/figures.toml", "README = \"+18.4 %", "README = \"+12 %"),
         with("data/results/2026-11-20-epyc-2core/README.md", "9 / 0 / 1", "10 / 0 / 0"),
     ];
     let Some((code, text)) = compare(&changed) else { return };
     assert_eq!(code, 1, "{text}");
     for found in [
-        "(xeon-20k.process-16-p50-alone): computed 16",
+        "(epyc-20k.process-16-p50-alone): computed 18.4",
         "4,321 is in no entry",
         "(contained.process) is not there",
         "3 errors",

@@ -110,7 +110,7 @@
 // Self-trade prevention: both orders are reduced by the smaller quantity.
 #define BH_DECREMENT 4
 
-// A condition: none.
+// Condition of an order: none, it is sent to the book at once.
 #define BH_NO_CONDITION 0
 
 // A condition: the price that triggers a stop order, in cents.

@@ -34,7 +34,7 @@ const BATCH: usize = 16;
 /// Maximum time to wait for the far host after the run was stopped.
 const STOPPED: Duration = Duration::from_millis(300);
 
-/// The engine's side of a bridge; the launcher starts it, as a strategy.
+/// The flags of the engine's side of a bridge, which the launcher starts as a strategy.
 #[derive(Args, Clone, Debug)]
 pub struct ServeFlags {
     /// Name of the bridge, and the address to listen on: this host's, or 0.0.0.0

@@ -22,8 +22,8 @@ const SCRIPT: &str = concat!(
 /// SHA-256 of [`SCRIPT`] in base64. A test compares them.
 const SCRIPT_HASH: &str = "sha256-r0MQbTV163ZJrZCqeVjjuZsrH+tDIHpq0z5n2bkJmhk=";
 
-/// Wraps a title and content in a complete HTML page with its styles. Its policy makes the browser refuse every request, and every
-/// script but that of the plots.
+/// Wraps a title and content in a complete HTML page with its styles. Its policy makes the browser
+/// refuse every request, and every script but that of the plots.
 pub fn page(title: &str, subject: &str, dim: &str, content: &Markup) -> String {
     let has_plots = content.0.contains("<figure class=\"plot\"");
     let scripts = if has_plots { format!(" script-src '{SCRIPT_HASH}';") } else { String::new() };

@@ -293,7 +293,8 @@ fn switches(summary: &Summary) -> Option<String> {
     rates.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, reason)| reason)
 }
 
-/// The launcher sleeps during a run. On two cores one that does not takes them from measured threads.
+/// The launcher sleeps during a run. On two cores one that does not takes time from measured
+/// threads.
 fn launcher(summary: &Summary) -> Option<String> {
     let share = summary.launcher_share.filter(|share| *share > MAX_LAUNCHER_SHARE)?;
     Some(format!(

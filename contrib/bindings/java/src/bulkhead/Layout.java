@@ -90,7 +90,7 @@ public final class Layout {
     /** Self-trade prevention: both orders are reduced by the smaller quantity. */
     public static final int DECREMENT = 4;
 
-    /** A condition: none. */
+    /** Condition of an order: none, it is sent to the book at once. */
     public static final int NO_CONDITION = 0;
     /** A condition: the price that triggers a stop order, in cents. */
     public static final int STOP_PRICE = 1;

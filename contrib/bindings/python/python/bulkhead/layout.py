@@ -80,7 +80,7 @@ DECREMENT: Final = 4
 """Self-trade prevention: both orders are reduced by the smaller quantity."""
 
 NO_CONDITION: Final = 0
-"""A condition: none."""
+"""Condition of an order: none, it is sent to the book at once."""
 STOP_PRICE: Final = 1
 """A condition: the price that triggers a stop order, in cents."""
 DISPLAY: Final = 2
