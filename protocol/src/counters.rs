@@ -68,8 +68,8 @@ impl<'a> CounterSlots<'a> {
         Self { words, next: 0 }
     }
 
-    /// Returns the next free slot of counters of the thread. Each agent takes one, even if it counts
-    /// nothing.
+    /// Returns the next free slot of counters of the thread. Each agent takes one, even if it
+    /// counts nothing.
     #[inline(always)]
     pub fn next_agent(&mut self) -> AgentSlot<'a> {
         let slot = self.words[self.next * AGENT_WORDS..].first_chunk();

@@ -38,8 +38,8 @@ impl<J: Send + 'static> Peer<J> {
         Self { jobs, done, line: ours }
     }
 
-    /// Calls `ours` on this thread while the peer thread does `job`. Returns the value of `ours` when
-    /// both are done.
+    /// Calls `ours` on this thread while the peer thread does `job`. Returns the value of `ours`
+    /// when both are done.
     ///
     /// # Panics
     /// If the peer has panicked.
