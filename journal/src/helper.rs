@@ -15,8 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const IDLE_SLEEP: Duration = Duration::from_millis(10);
-/// Time that a crashed writer's successor has to begin before its helper thread works: it would wait
-/// for the locks that this work takes, of the address space and of the directory.
+/// Time that a crashed writer's successor has to begin before its helper thread works: it would
+/// wait for the locks that this work takes, of the address space and of the directory.
 const HEAD_START: Duration = Duration::from_millis(20);
 
 #[derive(Clone, Copy)]
