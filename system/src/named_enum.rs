@@ -10,7 +10,9 @@ macro_rules! named_enum {
         pub enum $name { $($(#[$doc])* $variant,)+ }
 
         impl $name {
-            #[doc = concat!("All values of `", stringify!($name), "`, in the order of the definition.")]
+            #[doc = concat!(
+                "All values of `", stringify!($name), "`, in the order of the definition."
+            )]
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
             /// Returns the value's name for users.
