@@ -48,6 +48,8 @@ pub(crate) fn create_segment(
     if touches_pages {
         let touched = words.touch_ranges().try_for_each(|range| words.touch(range));
         touched.map_err(JournalError::io(&unfinished, "touch its pages"))?;
+    } else {
+        words.read_ahead(false);
     }
     if options.synced {
         disk::sync(disk, &unfinished, &file)?;
@@ -67,6 +69,7 @@ const SYNC_BYTES: usize = 1 << 20;
 /// written to the disk at once: otherwise every sync would convert blocks from reserved to written,
 /// which is a commit of the file system's journal.
 fn touch_first(shared: &Shared, options: SegmentOptions, first: &MappedSegment) -> Result<(), JournalError> {
+    first.words.read_ahead(true);
     for range in first.words.touch_ranges() {
         if shared.stop.load(Ordering::Relaxed) != 0 {
             break;

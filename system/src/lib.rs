@@ -46,6 +46,8 @@ pub mod robust;
 #[cfg(not(loom))]
 pub mod sandbox;
 #[cfg(not(loom))]
+pub mod slice;
+#[cfg(not(loom))]
 pub mod speculation;
 #[cfg(not(loom))]
 pub mod start;

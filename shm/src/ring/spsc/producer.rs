@@ -16,14 +16,32 @@ const MAX_BATCH: u64 = 16;
 /// # Errors
 /// As [`Producer::attach_parts`].
 pub fn published<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Result<u64, HeaderError> {
+    Ok(scan::<M>(tail, head)?.published)
+}
+
+/// The contents of a ring's slots.
+struct SlotScan {
+    /// As [`published`] counts.
+    published: u64,
+    /// The highest sequence in any slot: above `published` if a batch was not published whole.
+    highest: u64,
+}
+
+fn scan<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Result<SlotScan, HeaderError> {
     let (first, slots) = geometry::<M>(tail, head)?;
-    // Relaxed: each slot's answer only grows, so their minimum is right in any order of the loads.
-    let sequence = |slot| tail.load(first + slot * slot_words(M) + M, Ordering::Relaxed);
-    let next_in = |slot| match sequence(slot) {
-        0 => slot as u64,
-        sequence => (sequence - 1).saturating_add(slots as u64),
-    };
-    Ok((0..slots).map(next_in).min().unwrap_or(0).min(POSITION_LIMIT))
+    let mut found = SlotScan { published: POSITION_LIMIT, highest: 0 };
+    for slot in 0..slots {
+        // Relaxed: each slot's answer only grows, so their minimum is right in any order of the
+        // loads.
+        let sequence = tail.load(first + slot * slot_words(M) + M, Ordering::Relaxed);
+        let next = match sequence {
+            0 => slot as u64,
+            sequence => (sequence - 1).saturating_add(slots as u64),
+        };
+        found.published = found.published.min(next);
+        found.highest = found.highest.max(sequence);
+    }
+    Ok(found)
 }
 
 /// The sending end of an SPSC ring, in cache lines of its own; messages of `M` words.
@@ -71,9 +89,12 @@ impl<const M: usize> Producer<M> {
     pub fn resume_parts(tail: &AtomicWords, head: &ReadOnlyWords) -> Result<Self, HeaderError> {
         let mut producer = Self::attach_parts(tail, head)?;
         // The crash is certain, and so are all stores before it.
-        producer.tail = published::<M>(&tail.clone().into(), head)?;
-        // What was written ahead in a batch must not appear after our own first message.
-        (0..=producer.slots.mask()).for_each(|slot| producer.take_back(slot));
+        let found = scan::<M>(&tail.clone().into(), head)?;
+        producer.tail = found.published;
+        if found.highest > found.published {
+            // What was written ahead in a batch must not appear after our own first message.
+            (0..=producer.slots.mask()).for_each(|slot| producer.take_back(slot));
+        }
         Ok(producer)
     }
 
