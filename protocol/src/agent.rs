@@ -14,7 +14,8 @@ use system::alloc;
 use system::clock::{Clock, Timebase};
 use system::usage::{ThreadUsage, thread_cpu_ns};
 
-/// The context of an agent's duty cycle: its thread's clock and stamp log.
+/// The context of an agent's duty cycle (one pass over its inputs): clock, current time, draining
+/// flag and the thread's stamp log.
 pub struct Cycle<C> {
     /// The clock of the run.
     pub clock: C,
@@ -29,7 +30,8 @@ pub struct Cycle<C> {
 }
 
 impl<C: Clock> Cycle<C> {
-    /// Stamps a point of an order's path: logs the order and the time, which it returns.
+    /// Appends the current time, in ticks, to the stamp log for a point of an order's path, and
+    /// returns that time.
     #[inline(always)]
     pub fn stamp(&mut self, point: Point, id: OrderId) -> u64 {
         let ticks = self.clock.now();
@@ -37,7 +39,8 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// Stamps a point as [`Cycle::stamp`] does, with the venue or the report's number.
+    /// Stamps a point of an order's path with a detail byte, such as the report's number; returns
+    /// the time in ticks.
     #[inline(always)]
     pub fn stamp_with(&mut self, point: Point, id: OrderId, detail: u8) -> u64 {
         let ticks = self.clock.now();
@@ -45,7 +48,8 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// Stamps an inner point of an order's path, unless the run stamps only the ends.
+    /// Stamps an inner point of an order's path with a detail byte, unless the run stamps only the
+    /// path's ends.
     #[inline(always)]
     pub fn stamp_inner_with(&mut self, point: Point, id: OrderId, detail: u8) {
         if self.log.has_inner_stamps() {
@@ -114,8 +118,9 @@ pub enum CycleOutcome {
     Finished,
 }
 
-/// The duty-cycle loop of an agent: [`run`] repeats it on a thread, a simulation schedules it. Each
-/// cycle reads the clock once (unordered), a busy one twice.
+/// The state of an agent's duty-cycle loop, such as cycle counts; [`run`] drives the loop on a
+/// thread, and a simulation drives it directly. Each cycle reads the clock once (unordered), a busy
+/// one twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DutyCycle {
     cycles: u64,
@@ -306,7 +311,8 @@ impl AgentRunner {
         Self { duty_cycle: turns, gaps, slept: (0, 0), usage_before, allocations_before }
     }
 
-    /// Runs one duty cycle, and logs the gap before it if the thread did not run.
+    /// Runs one duty cycle and returns its outcome; logs the pause before it if that is long enough
+    /// to be a gap.
     #[inline(always)]
     pub fn run_once<C: Clock>(
         &mut self,
@@ -334,7 +340,8 @@ impl AgentRunner {
         }
     }
 
-    /// Resets the idle strategy after a cycle with work; a sleep before it is logged.
+    /// Resets the idle strategy after a cycle with work, and logs the sleep before that cycle if it
+    /// was long enough.
     #[inline(always)]
     pub fn on_busy<C, I: Idle>(&mut self, idle: &mut I, cycle: &mut Cycle<C>) {
         if I::CAN_YIELD {
@@ -406,8 +413,8 @@ pub fn run<C: Clock, I: Idle>(
     running.end(agent, cycle, status);
 }
 
-/// Runs a measured loop instead of duty cycles on the calling thread, and stores the resource usage
-/// of the thread. The loop gets the counters of the thread's only role.
+/// Runs a benchmark's own loop instead of duty cycles on the calling thread, and publishes the
+/// thread's resource usage. The loop gets the counters of the thread's only role.
 pub fn run_measured(clock: &impl Clock, status: &StatusWriter, measured: impl FnOnce(AgentSlot<'_>)) {
     let (usage, cpu_ns) = (ThreadUsage::current_thread(), thread_cpu_ns());
     DutyCycle::begin_at(clock.now(), status);

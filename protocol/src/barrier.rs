@@ -16,7 +16,8 @@ use system::pin::{self, PinError};
 use system::{priority, process};
 use thiserror::Error;
 
-/// Returns the idle strategy of a thread; a parking one sleeps on the thread's own doorbell.
+/// Creates the idle strategy that the plan sets for a thread: spin, yield, back off, or park on the
+/// thread's doorbell.
 pub fn idle_strategy(
     attached: &mut Attached<'_>,
     plan: &Plan,
@@ -48,7 +49,8 @@ pub struct ArrivedThread {
 }
 
 impl ArrivedThread {
-    /// Pins the calling thread, sets its priority by the plan, and publishes its roles and ids.
+    /// Pins the calling thread and sets its priority as planned, and publishes its roles, process
+    /// id and thread id.
     pub fn new(
         plan: &Plan,
         thread: &ThreadPlan,
@@ -70,8 +72,8 @@ impl ArrivedThread {
         Ok(Self { status, log })
     }
 
-    /// Publishes that the thread is ready and waits for the start barrier; `None`: stopped before
-    /// it.
+    /// Publishes that the thread is ready, and waits for the start barrier; returns `None` if the
+    /// run is stopped first.
     pub fn wait<C: Clock>(
         self,
         clock: C,

@@ -25,12 +25,13 @@ use shm::board::{BoardError, BoardShape};
 use shm::memory::SegmentKind;
 use shm::memory::header::HEADER_WORDS;
 
-/// The name of the segment with the board of a board benchmark.
+/// The name within the run of the segment with a board benchmark's board (seqlock-protected values
+/// from one writer to its readers).
 pub const BOARD_SEGMENT: &str = "board";
 /// The name of the segment with the times at which a board's writes are due.
 pub const WRITE_TIMES_SEGMENT: &str = "due";
-/// The kind of the segment with the due times of writes, which the launcher writes: a word each, in
-/// nanoseconds from the start.
+/// The kind of the segment with the due times of a board's writes: one word each, in nanoseconds
+/// from the start. Written by the launcher.
 pub const WRITE_TIMES_KIND: SegmentKind =
     SegmentKind::new(42, "board-due", &[("times", HEADER_WORDS)]).of_slots(HEADER_WORDS, 1);
 /// The kind of the segment with the results of one end of a benchmark, which that end writes.
@@ -41,46 +42,51 @@ pub const RESULTS_KIND: SegmentKind =
 pub const BOARD_HISTOGRAMS: usize = 3;
 /// Number of equal parts of a board benchmark's time, each with histograms of its own.
 pub const BOARD_SLICES: usize = 60;
-/// Number of kinds of durations for which a board benchmark has a histogram in each of its
-/// [`BOARD_SLICES`]; the others have one for the whole time.
+/// Number of durations measured at each end of a board benchmark that also have a histogram for
+/// each of the [`BOARD_SLICES`].
 pub const BOARD_SLICED: usize = 2;
-/// Number of words in the results of a board's writer or reader:
+/// Number of 64-bit words of the histograms in the results of a board benchmark's writer or reader:
 ///
 /// ```text
 /// │ 3 histograms, fine │ 60 of the first measure, coarse │ 60 of the second measure, coarse │
 /// ```
 pub const BOARD_RESULT_WORDS: usize = board_slice_at(BOARD_SLICED, 0);
-/// Offset (words) of the latencies in a consumer's results, in ticks and in order of consumption.
-/// Before them is the number of each producer's events among the first half.
+/// Offset (words) of the latencies in a queue consumer's results: one word for each event, in
+/// ticks, in order of consumption. Before them is the number of each producer's events among the
+/// first half.
 pub const LATENCIES: usize = QueueWork::MAX_ENDS as usize;
 /// No thread of a benchmark counts as hung: its loop has no heartbeat.
 const NO_LIVENESS_NS: u64 = 365 * 24 * 3_600_000_000_000;
 /// The stamp logs of a benchmark stay empty.
 const LOG_RECORDS: u64 = 1;
 
-/// Returns the index (words) in a board end's results of a duration's histogram over the whole
-/// time.
+/// Returns the offset (words) of a duration's histogram over the whole run in the results of a
+/// board's writer or reader.
 pub const fn board_histogram_at(measure: usize) -> usize {
     measure * Resolution::FINE.words()
 }
 
-/// Returns the index (words) in a board end's results of a duration's histogram in one part.
+/// Returns the offset (words) of a duration's histogram for one part of the run in a board writer's
+/// or reader's results.
 pub const fn board_slice_at(measure: usize, slice: usize) -> usize {
     board_histogram_at(BOARD_HISTOGRAMS) + (measure * BOARD_SLICES + slice) * Resolution::COARSE.words()
 }
 
-/// Returns the name of the segment with a role's results.
+/// Returns the name within the run of the segment with the results of one end (role) of a
+/// benchmark.
 pub fn results_segment(role: Role) -> String {
     format!("results-{role}")
 }
 
-/// Returns the name of the queue of the consumer with this index.
+/// Returns the name of the link that carries events to one consumer of a queue benchmark, given the
+/// consumer's index.
 pub fn queue_link(consumer: u16) -> String {
     format!("queue-{consumer}")
 }
 
 impl BoardWork {
-    /// Returns the dimensions of the benchmark's board.
+    /// Returns the dimensions of the benchmark's board: its cells, one more with decision ticks,
+    /// and the words of a value.
     pub fn shape(&self) -> Result<BoardShape, BoardError> {
         // Decision ticks have a cell of their own, the last one.
         BoardShape::with_cells(self.cells + usize::from(self.decide_every_ns.is_some()), self.words)
@@ -119,8 +125,8 @@ impl Workload {
 }
 
 impl Plan {
-    /// Creates the plan of a benchmark. `cores` has an entry for each role, those that produce
-    /// first; `None`: not pinned.
+    /// Creates the plan of a benchmark from its workload, technique, isolation and cores. `cores`
+    /// has an entry for each role, those that produce first; `None`: not pinned.
     pub fn for_benchmark(
         workload: Workload,
         technique: Technique,
@@ -174,7 +180,8 @@ impl Plan {
         }
     }
 
-    /// Returns `true` if the run continues after the death of a process with one end of a board.
+    /// Returns `true` if a process has only ends of a board benchmark, and the run continues after
+    /// its death.
     pub fn can_lose_board_end(&self, process: &ProcessPlan) -> bool {
         let is_end = |role| matches!(role, Role::Writer | Role::Reader(_));
         self.on_death != OnDeath::Stop && self.roles_of(process).all(is_end)

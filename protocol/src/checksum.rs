@@ -11,7 +11,8 @@ const SPREAD: u64 = 0xBF58_476D_1CE4_E5B9;
 
 const _: () = assert!(MESSAGE_WORDS == 7, "each word has its rotation");
 
-/// Returns the digest of one message, for a checksum. About twenty instructions, no branch.
+/// Returns a 64-bit hash of one message, to be added to a [`Checksum`]. About twenty instructions,
+/// no branch.
 #[inline(always)]
 pub fn digest(message: &Message) -> u64 {
     // Each word is rotated by nine bits more than the next one; the rotations are independent.
@@ -23,7 +24,8 @@ pub fn digest(message: &Message) -> u64 {
     spread ^ (spread >> 32)
 }
 
-/// The sum of the digests of all messages at one end of a link.
+/// The sum, modulo 2^64, of the hashes of all messages at one end of a link, to compare with the
+/// other end's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checksum(u64);
 
@@ -34,7 +36,7 @@ impl Checksum {
         self.0 = self.0.wrapping_add(digest);
     }
 
-    /// Removes a message from the checksum that was not sent after all.
+    /// Subtracts a message's digest from the checksum, for a message that was not sent after all.
     #[inline(always)]
     pub const fn remove(&mut self, digest: u64) {
         self.0 = self.0.wrapping_sub(digest);

@@ -63,7 +63,8 @@ pub const ANSWERS_KIND: SegmentKind = SegmentKind::new(
 )
 .of_slots(HEADER_WORDS, 1);
 
-/// What happens to the open orders of a strategy that an operator ends.
+/// The treatment of a strategy's open orders when an operator ends the strategy: left at their
+/// venues or cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OpenOrders {
     /// The open orders stay at their venues until the last of them is filled, cancelled or
@@ -117,8 +118,8 @@ const CANCELS: u8 = 1;
 const IS_REPLACED: u8 = 2;
 
 impl Command {
-    /// Encodes an operator's command as two words: kind, scope and control in one, the value in the
-    /// other.
+    /// Encodes an operator's command as two words: kind, scope and risk control in the first, a
+    /// limit's value in the second.
     pub const fn to_words(self) -> [u64; 2] {
         let (code, scope, control, value) = match self {
             Self::Kill(scope) => (KILL, scope, 0, 0),
@@ -290,7 +291,8 @@ impl CommandStatus {
     }
 }
 
-/// The engine's answer to an operator's command.
+/// The engine's answer to an operator's command: status, times in ticks, and number of orders that
+/// the command cancels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandAnswer {
     /// The progress of the command.
@@ -320,15 +322,16 @@ impl CommandChannel {
         }
     }
 
-    /// Returns `true` if an operator's command waits: one load of a cache line that rarely changes.
+    /// Returns `true` if an operator's command waits; costs one load of a cache line that rarely
+    /// changes.
     #[inline(always)]
     pub fn has_pending(&self) -> bool {
         // Acquire: pairs with the Release in `append`.
         self.commands.load(COUNT, Ordering::Acquire) > self.taken
     }
 
-    /// Takes the next operator's command, each once and in the order of their numbers, to be
-    /// answered.
+    /// Returns the next operator's command to answer, each once and in the order of their numbers;
+    /// `None` if none waits.
     #[cold]
     pub fn next_command(&mut self) -> Option<CommandEntry> {
         if !self.has_pending() || self.taken >= MAX_COMMANDS as u64 {
@@ -341,12 +344,14 @@ impl CommandChannel {
         Some(entry)
     }
 
-    /// Skips the first `taken` operators' commands, which a crashed predecessor has taken.
+    /// Skips the first `taken` operators' commands, which a crashed engine had taken before its
+    /// restart.
     pub fn skip_to(&mut self, taken: u64) {
         self.taken = self.taken.max(taken.min(MAX_COMMANDS as u64));
     }
 
-    /// Answers that an operator's command is in force, and done once `orders` orders are cancelled.
+    /// Reports that an operator's command is in force, and is done once `orders` orders are
+    /// cancelled (at once if 0).
     pub fn mark_seen(&self, number: u32, ticks: u64, orders: u64) {
         let status = if orders == 0 { CommandStatus::Done } else { CommandStatus::Seen };
         self.answer(number, CommandAnswer { status, seen_ticks: ticks, done_ticks: ticks, orders });
@@ -368,8 +373,8 @@ impl CommandChannel {
         self.answer(number, CommandAnswer { status: why, seen_ticks: ticks, done_ticks: ticks, orders: 0 });
     }
 
-    /// Copies a crashed predecessor's answer to an operator's command, unless it is already
-    /// answered.
+    /// Restores the answer that a crashed engine gave to an operator's command, unless the command
+    /// is already answered.
     pub fn restore_answer(&self, number: u32, answer: CommandAnswer) {
         self.answer(number, answer);
         if answer.status == CommandStatus::Done {

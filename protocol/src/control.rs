@@ -34,9 +34,11 @@ pub const START: usize = HEADER_WORDS + 1;
 /// Offset (words) of the control segment's counter of strategies' and gateways' deaths and
 /// restarts.
 pub const GENERATION: usize = HEADER_WORDS + 2;
-/// Offset (words) of one word for each strategy: its current incarnation and whether that is dead.
+/// Offset (words) of one word for each strategy: its current incarnation (restart number) and
+/// whether that is dead.
 pub const LIVES: usize = HEADER_WORDS + 16;
-/// Offset (words) of one word for each gateway: its current incarnation and whether that is dead.
+/// Offset (words) of one word for each gateway: its current incarnation (restart number) and
+/// whether that is dead.
 pub const GATEWAY_LIVES: usize = LIVES + crate::wire::MAX_STRATEGIES;
 /// Offset (words) of one word for each process: its process id, and in the upper 32 bits the lower
 /// half of its start time; 0: none.
@@ -111,26 +113,28 @@ impl Control {
         Self { words, ended: Arc::new(AtomicU64::new(0)) }
     }
 
-    /// Marks the launcher as dead: from now on the run is stopped for this view and its clones.
+    /// Marks the launcher as dead, after which this view and its clones report the run as stopped.
     pub fn abandon(&self) {
         // Relaxed: no other data is published by it.
         self.ended.store(ORPHANED, Ordering::Relaxed);
     }
 
-    /// Returns a view of the control segment for one thread of this process, which can be revoked
-    /// alone.
+    /// Returns a separate view of the control segment for one thread, so that revoking it stops no
+    /// other thread.
     #[must_use]
     pub fn for_thread(&self) -> Self {
         Self::new(self.words.clone())
     }
 
-    /// Stops the threads that use this view and its clones: the launcher has fenced them.
+    /// Makes this view and its clones report the run as stopped: the launcher has fenced (declared
+    /// dead) their threads.
     pub fn revoke(&self) {
         // Relaxed: no other data is published by it.
         self.ended.store(REVOKED, Ordering::Relaxed);
     }
 
-    /// Returns `true` if the threads that use this value are fenced.
+    /// Returns `true` if the launcher has fenced (declared dead) the threads that use this view of
+    /// the control segment.
     pub fn is_revoked(&self) -> bool {
         self.ended.load(Ordering::Relaxed) == REVOKED
     }
@@ -145,8 +149,8 @@ impl Control {
         &self.words
     }
 
-    /// Returns the state of the run; [`RunState::Stop`] once the launcher is dead, and for threads
-    /// that are fenced.
+    /// Returns the state of the run; [`RunState::Stop`] if the launcher is dead or has fenced
+    /// (declared dead) this view's threads.
     #[inline(always)]
     pub fn state(&self) -> RunState {
         if self.ended.load(Ordering::Relaxed) != 0 {
@@ -173,7 +177,8 @@ impl Control {
         Some(pid).filter(|pid| *pid != 0)
     }
 
-    /// Returns a pidfd of the process that was started, while it runs; never of a later one.
+    /// Returns a pidfd of the plan's process `process` while it runs, never of another process that
+    /// reuses its id.
     #[cfg(not(loom))]
     pub fn pidfd(&self, process: usize) -> Option<OwnedFd> {
         let pid = self.pid(process)?;
@@ -185,7 +190,7 @@ impl Control {
         start_time(pid).filter(had_started).map(|_| pidfd)
     }
 
-    /// Sleeps until the start barrier opens or the run ends, and returns that state.
+    /// Sleeps until the start barrier opens or the run is stopped, and returns the run's new state.
     pub fn wait_for_go(&self) -> RunState {
         loop {
             let state = self.state();
@@ -224,7 +229,8 @@ impl ControlWriter {
         self.set_process(index, u64::from(pid) | since << 32);
     }
 
-    /// Makes process `index` publish its id before `exec`: it is found even if the launcher dies.
+    /// Makes the process started by `command` publish its id in slot `index` before `exec`, in case
+    /// the launcher crashes.
     #[cfg(not(loom))]
     pub fn prepare_start(&self, index: usize, command: &mut Command) {
         assert!(index < MAX_PROCESSES);

@@ -21,7 +21,8 @@ use crate::wire::MAX_VENUES;
 use shm::memory::AtomicWords;
 use shm::sync::{AtomicU64, Ordering};
 
-/// Number of words of one agent's counters in a thread's: the tag of its role, then its counters.
+/// Number of 64-bit words of one agent's counters in its thread's segment: one for its role, then
+/// the counters.
 pub const AGENT_WORDS: usize = 1 + MAX_COUNTERS;
 /// Maximum number of agents on one thread: every gateway, the orchestrator, and one more.
 pub const MAX_AGENTS: usize = MAX_VENUES + 2;
@@ -56,7 +57,8 @@ pub(crate) fn announce(words: &AtomicWords, roles: &[Role]) {
     }
 }
 
-/// The writing end of a thread's counters, which hands them out agent by agent.
+/// The writing end of all counters of a thread, which returns the slots of its agents one after
+/// another.
 #[derive(Clone)]
 pub struct CounterSlots<'a> {
     words: &'a AtomicWords,
@@ -68,8 +70,8 @@ impl<'a> CounterSlots<'a> {
         Self { words, next: 0 }
     }
 
-    /// Returns the next free slot of counters of the thread. Each agent takes one, even if it
-    /// counts nothing.
+    /// Returns the writing end of the next agent's counters, in the order in which the thread
+    /// visits its agents. Each agent takes one, even if it counts nothing.
     #[inline(always)]
     pub fn next_agent(&mut self) -> AgentSlot<'a> {
         let slot = self.words[self.next * AGENT_WORDS..].first_chunk();
@@ -138,7 +140,8 @@ impl ThreadCounters {
         values.fold(0, u64::saturating_add)
     }
 
-    /// Returns each agent's counters with the roles that the thread itself published.
+    /// Returns each agent's counters, with the roles that the thread published itself, for readers
+    /// without the plan.
     pub fn announced(&self) -> impl Iterator<Item = AgentCounters> + '_ {
         let tags = self.0.iter().step_by(AGENT_WORDS).enumerate();
         tags.filter_map(|(agent_index, tag)| Some(self.agent(agent_index, role_of(*tag)?)))

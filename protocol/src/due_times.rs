@@ -6,8 +6,8 @@ use shm::memory::ReadOnlyWords;
 use shm::memory::header::HEADER_WORDS;
 use shm::sync::Ordering;
 
-/// The due times of all orders, read from the schedule segments of the strategies, in their order,
-/// which do not change during a run.
+/// The due times of all strategies' orders, read from one schedule segment for each strategy;
+/// constant during a run.
 #[derive(Clone, Copy)]
 pub struct DueTimes<'a>(pub &'a [ReadOnlyWords]);
 
@@ -18,8 +18,8 @@ impl DueTimes<'_> {
         self.0[strategy.as_usize()].load(at, Ordering::Relaxed)
     }
 
-    /// Returns when the first of a strategy's `orders` after `since_ns` is due, in nanoseconds
-    /// since the start.
+    /// Returns the first due time after `since_ns` among a strategy's `orders` orders, in
+    /// nanoseconds since the start.
     pub fn first_after(&self, strategy: StrategyIndex, orders: usize, since_ns: u64) -> Option<u64> {
         // Entries come in the order of their times.
         let (mut from, mut to) = (0, orders);

@@ -27,7 +27,8 @@ pub enum StageScope {
     Report,
 }
 
-/// The process or hand-off in which an order spends the time of a stage (interval between stamps).
+/// The part of the system in which an order spends a stage's time (interval between stamps):
+/// hand-off, engine or venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageLocation {
     /// The time is spent in a hand-off between two threads.
@@ -134,7 +135,7 @@ pub const PATH: [Point; POINTS] = {
     path
 };
 
-/// Returns a bit mask of stamp points: `1 << (code - 1)` for each.
+/// Returns a 64-bit mask of stamp points, with bit `code - 1` set for each.
 pub const fn points_mask(points: &[Point]) -> u64 {
     let (mut mask, mut index) = (0, 0);
     while index < points.len() {

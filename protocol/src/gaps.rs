@@ -13,7 +13,8 @@ use crate::wire::ID_WIDTH;
 use shm::memory::AtomicWords;
 use shm::sync::Ordering;
 
-/// Number of steps in which a filling log raises the shortest pause of its thread that it records.
+/// Number of fill levels of a stamp log; each next level raises the minimum length of the thread's
+/// pauses that it records.
 pub const LEVELS: usize = 4;
 /// Maximum number of gaps (pauses of a thread) in a log, for all its incarnations together: 1 MiB.
 pub const MAX_GAPS: u64 = 1 << 16;
@@ -45,12 +46,14 @@ pub(crate) const fn level_ends(capacity: u64) -> [u64; LEVELS] {
     ends
 }
 
-/// Returns the log capacity at which `gaps` gaps are kept without raising their minimum length.
+/// Returns the capacity (records) with which a log keeps `gaps` gaps (pauses of its thread) without
+/// raising their minimum length.
 pub const fn capacity_for(gaps: u64) -> u64 {
     gaps.saturating_add(gaps / 58 * 6).saturating_add(8)
 }
 
-/// Returns the fill level that applies after `kept` gaps; [`LEVELS`] if the log is full.
+/// Returns the fill level of a log that has kept `kept` of `capacity` gaps (pauses); [`LEVELS`] if
+/// it is full.
 pub const fn level(kept: u64, capacity: u64) -> usize {
     let ends = level_ends(capacity);
     let mut level = 0;
@@ -60,8 +63,8 @@ pub const fn level(kept: u64, capacity: u64) -> usize {
     level
 }
 
-/// Returns the times (ticks) at which a log raised the minimum length of its gaps, and the new
-/// minimum (ns; `None`: no more are kept). `kept` are its gaps in the order of the log.
+/// Returns the times (ticks) at which a log raised its minimum gap length, and the new minimum (ns;
+/// `None`: log full). `kept` are its gaps in the order of the log.
 pub fn threshold_changes(kept: &[Gap], capacity: u64) -> impl Iterator<Item = (u64, Option<u64>)> + '_ {
     level_ends(capacity).into_iter().zip(1..).map_while(|(end, next): (u64, usize)| {
         let last = kept.get(usize::try_from(end.checked_sub(1)?).ok()?)?;
@@ -128,7 +131,8 @@ impl GapQuota {
     }
 }
 
-/// A time in which a thread ran no duty cycle: other work, another thread on its core, a *sleep*.
+/// An interval in which a thread ran no duty cycle, such as while another thread had its core, or a
+/// *sleep*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The end of the gap, in ticks.

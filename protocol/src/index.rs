@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 use core::ops::{Index, IndexMut};
 use serde::{Deserialize, Serialize};
 
-/// A number that names one of several things of a kind, from 0.
+/// A typed index, from 0, of one kind of thing in a run, such as strategies or venues.
 pub trait TypedIndex: Copy {
     /// Creates the index of the thing at a position.
     fn at(position: u16) -> Self;
@@ -80,16 +80,17 @@ typed_index! {
     GatewayIndex
 }
 
-/// A value for each strategy of a run.
+/// A vector with one value for each strategy of a run, indexed by [`StrategyIndex`].
 pub type PerStrategy<T> = IndexedVec<StrategyIndex, T>;
 
-/// A value for each venue of a run.
+/// A vector with one value for each venue of a run, indexed by [`VenueIndex`].
 pub type PerVenue<T> = IndexedVec<VenueIndex, T>;
 
-/// A value for each gateway of a run.
+/// A vector with one value for each gateway of a run, indexed by [`GatewayIndex`].
 pub type PerGateway<T> = IndexedVec<GatewayIndex, T>;
 
-/// A vector that only indices of one type index. It has the format of a plain vector when saved.
+/// A vector that accepts indices of one type only, so that a strategy's index cannot select a
+/// venue's value. It has the format of a plain vector when saved.
 ///
 /// ```compile_fail,E0277
 /// use protocol::index::{PerVenue, StrategyIndex};

@@ -6,7 +6,8 @@ use thiserror::Error;
 /// Maximum number of instruments of a run.
 pub const MAX_INSTRUMENTS: usize = 4_096;
 
-/// Maximum price and quantity of an order: products fit 128 bits, and open quantities fit 64.
+/// Maximum price (cents) and quantity (1e-8 units) of an order: their products fit 128 bits, and
+/// open quantities fit 64.
 pub const MAX_VALUE: u64 = 1 << 62;
 
 system::named_enum! {
@@ -81,7 +82,8 @@ pub enum InstrumentError {
 }
 
 impl Instrument {
-    /// Checks that the fields of the instrument are consistent.
+    /// Checks the instrument's tick size, lot size, price band, maximum quantity and reference
+    /// price.
     pub fn check(&self) -> Result<(), InstrumentError> {
         let band = self.price_low..=self.price_high;
         match () {

@@ -35,8 +35,8 @@ impl Isolation {
     }
 }
 
-/// An isolation level of strategies: `process`, `process*4` for groups of four that share a
-/// process, or `process:closed` for processes whose speculation is closed.
+/// An isolation level of strategies: `process`, `process*4` for groups of four in one process, or
+/// `process:closed` without indirect branch speculation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct IsolationLevel {
@@ -154,8 +154,8 @@ impl fmt::Debug for IsolationLevel {
     }
 }
 
-/// The isolation of a run's strategies: one level or several, assigned in turn. Written with a plus
-/// sign between levels: `thread+process`.
+/// The isolation levels of a run's strategies: one or several, assigned to the strategies
+/// round-robin. Written with a plus sign between levels: `thread+process`.
 ///
 /// Strategy `i` has level `i` modulo their number. Several levels in one run compare levels under
 /// the same engine, clock and second. The strategies of one place among the levels form its groups,
@@ -167,7 +167,8 @@ pub struct IsolationLevels {
     len: u8,
 }
 
-/// The error that a text does not name isolation levels.
+/// The error that a text does not describe valid isolation levels, such as an unknown name or a
+/// wrong group size.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum IsolationError {
     /// A level of this name does not exist.
@@ -226,7 +227,8 @@ impl IsolationLevels {
         self.levels[self.place_of(strategy)]
     }
 
-    /// Returns the position of a strategy's isolation level in the list of levels.
+    /// Returns the position, in the run's list of isolation levels, of the level that a strategy
+    /// has.
     pub fn place_of(&self, strategy: StrategyIndex) -> usize {
         strategy.as_usize() % usize::from(self.len)
     }
@@ -236,8 +238,8 @@ impl IsolationLevels {
         self.as_slice().iter().any(|level| level.group_size > 1)
     }
 
-    /// Returns the first of the strategies that share a process with a strategy; itself at a level
-    /// without groups.
+    /// Returns the first of the strategies that share a process with a strategy; the strategy
+    /// itself at a level without groups.
     pub fn first_of_group(&self, strategy: StrategyIndex) -> StrategyIndex {
         let (turn, size) = (strategy.0 / u16::from(self.len), self.level_of(strategy).group_size);
         StrategyIndex(turn / size * size * u16::from(self.len) + self.place_of(strategy) as u16)
@@ -250,8 +252,7 @@ impl IsolationLevels {
         self.as_slice().iter().enumerate().map(move |(place, level)| (*level, before(place, *level)))
     }
 
-    /// Returns `true` if some strategies have an isolation level of this kind, given enough
-    /// strategies.
+    /// Returns `true` if the run's list of isolation levels has a level of this kind.
     pub fn has(&self, kind: Isolation) -> bool {
         self.as_slice().iter().any(|level| level.kind() == kind)
     }
@@ -266,7 +267,8 @@ impl IsolationLevels {
         self.as_slice().iter().all(|level| level.kind().is_thread())
     }
 
-    /// Returns `true` if one of the levels itself disables the speculation of its processes.
+    /// Returns `true` if one of the levels itself disables indirect branch speculation in its
+    /// strategies' processes.
     pub fn has_closed_speculation(&self) -> bool {
         self.as_slice().iter().any(|level| level.speculation == Speculation::Closed)
     }

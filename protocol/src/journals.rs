@@ -8,7 +8,8 @@ use crate::plan::{Journaling, Plan};
 use crate::role::Role;
 use std::path::{Path, PathBuf};
 
-/// Returns the roles that write a journal.
+/// Returns the roles that write a journal in this plan: the orchestrator and the exchanges, or
+/// none.
 pub fn writers(plan: &Plan) -> impl Iterator<Item = Role> + use<'_> {
     let is_kept = plan.trading().journal != Journaling::None;
     let roles = plan.threads.iter().flat_map(|thread| thread.roles.iter().copied());
@@ -24,7 +25,7 @@ pub fn folder(plan: &Plan, role: Role) -> PathBuf {
     Path::new(&plan.folder).join(name)
 }
 
-/// Returns the name of the inherited handle of a journal's lock.
+/// Returns the name under which a role inherits the file descriptor of its journal's lock.
 pub fn lock_handle(writer: Role) -> String {
     format!("journal-lock-{writer}")
 }

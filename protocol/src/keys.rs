@@ -10,8 +10,8 @@ use crate::role::Role;
 use crate::topology::{RunSegment, SegmentRights};
 use shm::attached::Access;
 
-/// The number of memory protection keys for strategies; one more is for segments that several
-/// write.
+/// Maximum number of memory protection keys (pkeys) for strategies; one more is for segments that
+/// several strategies write.
 pub const STRATEGY_KEYS: usize = 14;
 
 /// A memory protection key of a run's plan, before the kernel has given it a number.
@@ -30,14 +30,15 @@ impl Plan {
         strategies.filter(|strategy| self.isolation.kind_of(*strategy) == Isolation::Keys)
     }
 
-    /// Returns the memory protection key of a strategy; `None` if it has another isolation level.
+    /// Returns the memory protection key of a strategy; `None` unless its isolation level is
+    /// `keys`.
     pub fn key_of(&self, strategy: StrategyIndex) -> Option<PlannedKey> {
         let rank = self.strategies_with_keys().position(|other| other == strategy)?;
         Some(PlannedKey::Strategy(rank % STRATEGY_KEYS))
     }
 
-    /// Returns the number of memory protection keys that the strategies have, without the shared
-    /// one.
+    /// Returns the number of memory protection keys that the plan's strategies have, without the
+    /// key for jointly written memory.
     pub fn strategy_keys(&self) -> usize {
         self.strategies_with_keys().count().min(STRATEGY_KEYS)
     }

@@ -80,7 +80,8 @@ impl core::fmt::Display for Scope {
     }
 }
 
-/// The cause of a change of a kill switch.
+/// The cause of turning a kill switch on or off: an operator, a strategy's death or an exceeded
+/// limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum KillCause {
     /// An operator's command changed the switch, which has the command's number.
@@ -110,7 +111,8 @@ impl KillCause {
     }
 }
 
-/// A change of a kill switch, as the records [`Point::KillSeen`] and [`Point::KillDone`] hold it.
+/// A kill switch turned on or off for a scope of orders, as [`Point::KillSeen`] and
+/// [`Point::KillDone`] records hold it.
 ///
 /// ```text
 /// strategy and epoch    index of the scope: strategy has its bits 10 to 15, epoch bits 0 to 9
@@ -137,7 +139,8 @@ const EPOCH_BITS: u32 = 10;
 const _: () = assert!(crate::wire::MAX_EPOCH == (1 << EPOCH_BITS) - 1 && ID_WIDTH >= 58);
 
 impl KillSwitch {
-    /// The largest sequence number of a kill-switch change, by which stamp logs name it.
+    /// The largest number of a kill-switch change in a stamp log (24 bits); larger numbers are
+    /// logged as this one.
     pub const MAX_NUMBER: u32 = (1 << NUMBER_BITS) - 1;
 
     /// Encodes the kill-switch change as order id and detail of a stamp-log record.

@@ -12,7 +12,8 @@ pub struct CounterLabel {
     pub unit: &'static str,
 }
 
-/// The counters of one kind of agent: an enum with a label for each value.
+/// A trait of enums whose values are the counters of one kind of agent, each with a name and a
+/// unit.
 pub trait Counter: Copy {
     /// The labels of all counters, in the order of the values; at most 15.
     const LABELS: &'static [CounterLabel];

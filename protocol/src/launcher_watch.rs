@@ -11,11 +11,12 @@ use std::thread;
 use std::time::Duration;
 use system::process;
 
-/// Time that agents have to end by themselves after the launcher's death.
+/// Time that a process's agents have to end by themselves after the launcher's death, before the
+/// process exits.
 pub const GRACE: Duration = Duration::from_secs(2);
 const NAME: &str = "watch";
 
-/// Returns the message about the launcher's death.
+/// Returns the error text for people that reports the launcher's death, with its process id.
 pub fn launcher_death_message(plan: &Plan) -> String {
     format!(
         "the launcher (pid {}) died: no order is sent any more, the logs are complete up to here",
@@ -23,11 +24,11 @@ pub fn launcher_death_message(plan: &Plan) -> String {
     )
 }
 
-/// The inherited handle with the launcher's pidfd, for processes that cannot open it: see
+/// The name of the inherited launcher pidfd, for processes that cannot open one: see
 /// [`Plan::inherits_launcher`].
 pub const LAUNCHER: &str = "launcher";
 
-/// Watches whether the launcher's process is alive.
+/// A watch on the launcher's process, which stops this process's run if the launcher ends.
 pub struct LauncherWatch {
     launcher: OwnedFd,
 }
@@ -46,7 +47,8 @@ impl LauncherWatch {
         Ok(Self { launcher: process::pidfd_open(plan.launcher_pid)? })
     }
 
-    /// Waits for the launcher's death on a new thread. Call it within the sandbox.
+    /// Starts a thread that waits for the launcher's death, then stops the run and exits the
+    /// process after [`GRACE`]. Call it within the sandbox.
     pub fn start(self, plan: &Plan, control: &Control) -> io::Result<()> {
         let (control, last_words) = (control.clone(), launcher_death_message(plan));
         let (begun, has_begun) = mpsc::sync_channel(1);

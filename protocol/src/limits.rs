@@ -36,8 +36,8 @@ system::named_enum! {
     }
 }
 
-/// What has a risk limit of its own, such as each strategy; [`Scope::All`] sets it for every
-/// member.
+/// The kind of entity to which a risk limit applies separately: each strategy, credential,
+/// instrument or account. [`Scope::All`] sets it for every member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitDomain {
     /// Each strategy has a limit of its own.
@@ -75,7 +75,8 @@ impl LimitDomain {
     }
 }
 
-/// Domain, unit and valid range of a risk control.
+/// The static description of a risk control: domain, unit, valid range, rejection reason and
+/// regulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RiskControlInfo {
     /// The domain of the limit: each strategy, credential, instrument or account.
@@ -107,7 +108,8 @@ macro_rules! controls {
                 match self { $(RiskControl::$variant => $code,)+ }
             }
 
-            /// Returns domain, unit and valid range of the control.
+            /// Returns the static description of the risk control, such as its domain, unit and
+            /// valid range.
             pub const fn info(self) -> &'static RiskControlInfo {
                 match self {
                     $(RiskControl::$variant => &RiskControlInfo {

@@ -61,7 +61,8 @@ pub struct LinkPlan {
 }
 
 impl LinkPlan {
-    /// Describes a link from several roles to one role, which the technique under test carries.
+    /// Describes a link from several roles to one role, carried by the technique (hand-off
+    /// implementation) under test.
     pub fn many_to_one(
         name: &str,
         writers: impl IntoIterator<Item = Role>,

@@ -11,7 +11,8 @@ use std::collections::HashSet;
 /// Number of codes that a stamp point can have: six bits.
 const POINTS: usize = 1 << (64 - ID_WIDTH);
 
-/// Number and last order of a stamp log's records for each stamp point, up to some position.
+/// A stamp log's totals up to some position: for each stamp point, the number of records and the
+/// last order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogTotals {
     next: usize,
@@ -33,8 +34,8 @@ impl LogTotals {
         Self { next: 0, counts: [0; POINTS], last: [0; POINTS], versions: vec![0; instruments] }
     }
 
-    /// Counts the stamp log's records after the position of the last scan. The log may still be
-    /// written.
+    /// Adds the stamp log's records after the position of the last scan to the totals. The log may
+    /// still be written.
     pub fn scan(&mut self, log: &ReadOnlyWords) {
         let records = log.len().saturating_sub(LOG_OFFSET) / RECORD_WORDS;
         while self.next < records {
@@ -80,8 +81,9 @@ impl LogTotals {
     }
 }
 
-/// Searches a log backwards for record keys ([`stamps::key_with`]) until `is_over`, called with
-/// `None` and then with each key, returns `true`. Returns the keys and the number of records read.
+/// Searches a stamp log from its end for the `wanted` record keys ([`stamps::key_with`]), until
+/// `is_over` returns `true`. `is_over` is called with `None` and then with each key. Returns the
+/// keys and the number of records read.
 pub fn keys_from_end(
     log: &ReadOnlyWords,
     wanted: &HashSet<u64>,

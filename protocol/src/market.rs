@@ -30,7 +30,8 @@ pub fn market_segment(venue: VenueIndex) -> String {
     format!("market-{venue}")
 }
 
-/// Returns the dimensions of a market-data board for at least one instrument.
+/// Returns the dimensions of a market-data board: a cell for each instrument, of
+/// [`TOP_OF_BOOK_WORDS`] words.
 pub fn shape(instruments: usize) -> Result<BoardShape, BoardError> {
     BoardShape::with_cells(instruments, TOP_OF_BOOK_WORDS)
 }
@@ -60,7 +61,8 @@ pub struct TopOfBook {
 }
 
 impl TopOfBook {
-    /// Encodes the top of book as 64-bit words.
+    /// Encodes the top of book as the [`TOP_OF_BOOK_WORDS`] words of its cell on a market-data
+    /// board.
     #[inline]
     pub fn words(&self) -> [u64; TOP_OF_BOOK_WORDS] {
         let pair = |quote: Option<Quote>| {
@@ -118,7 +120,8 @@ struct BoardCell {
     seen: u64,
 }
 
-/// The boards of a run's exchanges, as one strategy reads them; reading leaves no trace.
+/// A strategy's reading end of the market-data boards of the exchanges that it follows; reading
+/// writes no shared memory.
 #[derive(Default)]
 pub struct Market {
     boards: Vec<Reader>,
@@ -149,7 +152,7 @@ impl Market {
     }
 
     /// Returns the strategy's next top-of-book update; `None` once this duty cycle has polled its
-    /// share.
+    /// maximum number of instruments.
     #[inline]
     pub fn next_tick(&mut self) -> Option<MarketTick> {
         while self.left > 0 {
@@ -195,7 +198,7 @@ impl Market {
         })
     }
 
-    /// Returns the number of top-of-book updates received.
+    /// Returns the number of top-of-book updates that the strategy has received.
     pub const fn received(&self) -> u64 {
         self.received
     }

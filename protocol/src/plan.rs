@@ -178,7 +178,8 @@ pub struct ProcessPlan {
     pub threads: Vec<u32>,
 }
 
-/// The complete description of a run. Unknown keys, which earlier builds wrote, are ignored.
+/// The complete description of a run, such as its processes, threads, links, faults and workload.
+/// Unknown keys, which earlier builds wrote, are ignored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The version of the plan's format.
@@ -269,7 +270,8 @@ impl Plan {
     /// The prefix of the names of all segments of all runs.
     pub const PREFIX: &'static str = shm::memory::PREFIX;
 
-    /// Returns the name of one of this run's segments in `/dev/shm`.
+    /// Returns the full name in `/dev/shm` of one of this run's segments, given its name within the
+    /// run.
     pub fn segment_name(&self, what: &str) -> String {
         format!("{}{}.{what}", Self::PREFIX, self.run)
     }
@@ -279,8 +281,8 @@ impl Plan {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
     }
 
-    /// Returns the sandbox profile of a process's roles (the one with a journal if it writes one);
-    /// `None` if a role is trusted or their profiles differ.
+    /// Returns the sandbox profile of a process; `None` if a role is trusted or the profiles of its
+    /// roles differ. A process that writes a journal has the profile for journals.
     pub fn sandbox_of(&self, process: &ProcessPlan) -> Option<&'static SandboxProfile> {
         let profile = |role: Role| role.info().sandbox.filter(|_| !self.is_kernel_consumer(role));
         let mut profiles = self.roles_of(process).map(profile);
@@ -312,8 +314,8 @@ impl Plan {
             && self.roles_of(process).all(|role| role.is_isolated() && !self.is_kernel_consumer(role))
     }
 
-    /// Returns `true` if the death of a process may be proven before the kernel has dismantled it:
-    /// no store can follow once all its threads are exiting.
+    /// Returns `true` if a process counts as dead once all its threads are exiting, before the
+    /// kernel has dismantled it. No store can follow then.
     ///
     /// That is so where the process can have no work in the kernel (io_uring, asynchronous I/O),
     /// and no partner with its address space: in a sandbox, which refuses those calls, and of
@@ -330,8 +332,9 @@ impl Plan {
             && !self.technique.is_kernel()
     }
 
-    /// Returns `true` if a process inherits a pidfd of the launcher: in a container it could not
-    /// open one, and under an emulator such as valgrind a program may not.
+    /// Returns `true` if a process inherits a pidfd of the launcher instead of opening one: in a
+    /// container, or an external program. In a container it could not open one, and under an
+    /// emulator such as valgrind a program may not.
     pub fn inherits_launcher(&self, process: &ProcessPlan) -> bool {
         self.is_contained(process) || self.program_of(process).is_some()
     }
@@ -375,7 +378,8 @@ impl Plan {
         }
     }
 
-    /// Returns `true` if a gateway validates its venue and closes orders that it does not answer.
+    /// Returns `true` if a gateway checks its venue's reports, and closes orders that the venue
+    /// does not answer.
     pub fn validates_venue(&self, gateway: GatewayIndex) -> bool {
         let venue = FaultTarget::Venue(self.trading().venue_of(gateway));
         self.faults.iter().any(|fault| fault.target == venue)
@@ -386,8 +390,8 @@ impl Plan {
         self.links.iter().find(|link| link.name == name)
     }
 
-    /// Returns the strategy whose process this is alone; `None` for any other process, such as one
-    /// with the engine.
+    /// Returns the strategy of a process that runs this one role only; `None` for any other
+    /// process.
     pub fn strategy_of(&self, process: &ProcessPlan) -> Option<StrategyIndex> {
         let mut roles = self.roles_of(process);
         match (roles.next(), roles.next()) {
@@ -396,7 +400,7 @@ impl Plan {
         }
     }
 
-    /// Returns `true` if the strategy of a process is spare: it is not started with the run.
+    /// Returns `true` if a process's only strategy is a spare, which is not started with the run.
     pub fn is_spare(&self, process: &ProcessPlan) -> bool {
         self.strategy_of(process).is_some_and(|strategy| self.trading().is_spare(strategy))
     }

@@ -23,7 +23,8 @@ pub fn positions_segment(strategy: StrategyIndex) -> String {
     format!("positions-{strategy}")
 }
 
-/// The position in an instrument that a strategy inherits from its predecessors.
+/// The position in one instrument that a strategy inherits from its earlier incarnations (before
+/// restarts).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InheritedPosition {
     /// The instrument's index.
@@ -41,8 +42,8 @@ impl Plan {
     }
 }
 
-/// Writes a strategy's positions in all instruments, in their order: quantity and average price.
-/// Positions without a place in the segment are left out.
+/// Writes a strategy's positions in all instruments, in their order: quantity (1e-8 units) and
+/// average price (cents). Positions without a place in the segment are left out.
 pub fn write(segment: &AtomicWords, positions: impl Iterator<Item = (i64, i64)>) {
     let places = segment[HEADER_WORDS..].chunks_exact(POSITION_WORDS);
     for (place, (net, average_price)) in places.zip(positions) {

@@ -27,10 +27,10 @@ macro_rules! points {
         pub enum $list { $($(#[$doc])* $point = $code,)+ }
 
         impl $list {
-            /// Every point, in the order of the codes.
+            /// All stamp points of the logs, in the order of their codes.
             pub const ALL: [$list; [$($code),+].len()] = [$($list::$point),+];
 
-            /// Returns the point with this code, if there is one.
+            /// Returns the stamp point with this code, if there is one.
             #[inline]
             pub const fn from_code(code: u8) -> Option<Self> {
                 match code {
@@ -39,7 +39,8 @@ macro_rules! points {
                 }
             }
 
-            /// Returns the name that tools print, such as `t1`, `due` or `rejected`.
+            /// Returns the stamp point's name, which tools print, such as `t1`, `due` or
+            /// `rejected`.
             pub const fn name(self) -> &'static str {
                 match self { $($list::$point => $name,)+ }
             }
@@ -112,7 +113,7 @@ points! {
 const _: () = assert!(Point::ALL.len() < 1 << (64 - ID_WIDTH) && Point::ALL[0] as u8 == 1);
 
 impl Point {
-    /// Returns `true` if records of this kind are about an order.
+    /// Returns `true` if records of this stamp point are about one order.
     pub const fn is_of_order(self) -> bool {
         !matches!(
             self,
@@ -126,7 +127,7 @@ impl Point {
         )
     }
 
-    /// Returns `true` if records of this kind hold a time, in ticks.
+    /// Returns `true` if the value in records of this stamp point is a time, in ticks.
     pub const fn is_time(self) -> bool {
         !matches!(
             self,
@@ -140,13 +141,15 @@ impl Point {
         )
     }
 
-    /// Returns `true` if records of this kind are timed when appended, so times never decrease.
+    /// Returns `true` if records of this stamp point hold the time of their append, so that their
+    /// times never decrease.
     pub const fn is_stamped_when_logged(self) -> bool {
         self.is_time()
             && !matches!(self, Point::Due | Point::Release | Point::Gap | Point::Slept | Point::TopOfBook)
     }
 
-    /// Returns `true` if a run with that setting stamps this point.
+    /// Returns `true` if a run with this setting (all points, or only the path's ends) stamps this
+    /// point.
     pub const fn is_stamped_with(self, stamps: Stamps) -> bool {
         use Point::{OrchDispatch, OrchRecvCompletion, OrchRecvSubmit, OrchReturn};
         matches!(stamps, Stamps::All)
@@ -229,12 +232,14 @@ impl core::fmt::Display for LinkEnd {
 }
 
 impl LinkEnd {
-    /// Identifies the sending end of a link for its checksum.
+    /// Creates the identity of a hand-off's sending end, under which the checksum of that end is
+    /// logged.
     pub const fn sender(hand_off: HandOff, peer: u16, epoch: u16) -> Self {
         Self { hand_off, peer, epoch, is_receiver: false }
     }
 
-    /// Identifies the receiving end of a link for its checksum.
+    /// Creates the identity of a hand-off's receiving end, under which the checksum of that end is
+    /// logged.
     pub const fn receiver(hand_off: HandOff, peer: u16, epoch: u16) -> Self {
         Self { is_receiver: true, ..Self::sender(hand_off, peer, epoch) }
     }
@@ -270,8 +275,8 @@ pub struct TopOfBookWritten {
 }
 
 impl TopOfBookWritten {
-    /// Encodes the top-of-book version as a record: venue as strategy, instrument in epoch and
-    /// detail.
+    /// Encodes the top-of-book version as a stamp-log record, with venue and instrument in the
+    /// fields of an order id.
     #[inline]
     pub const fn record(self) -> Record {
         let version = if self.version < u32::MAX as u64 { self.version } else { u32::MAX as u64 };

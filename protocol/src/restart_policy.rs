@@ -4,8 +4,8 @@ use crate::index::{GatewayIndex, StrategyIndex};
 use crate::plan::{ExchangePlacement, Journaling, OnDeath, Placement, Plan, ProcessPlan, Role, ThreadPlan};
 
 impl Plan {
-    /// Returns the strategy of a thread that may end or hang alone: it is a thread of the engine's
-    /// process, in a run that continues after a death.
+    /// Returns the strategy of a thread of the engine's process that can end or hang without ending
+    /// the run.
     pub fn strategy_dying_alone(&self, thread: &ThreadPlan) -> Option<StrategyIndex> {
         match thread.roles[..] {
             [Role::Strategy(index)] if self.isolation.kind_of(index).is_thread() => {
@@ -51,8 +51,8 @@ impl Plan {
         self.processes.iter().any(|process| self.can_lose_process(process))
     }
 
-    /// Returns `true` if a process of gateways is restarted after its death; not one that validates
-    /// an exchange, as its state of the session dies with it.
+    /// Returns `true` if a process of gateways is restarted after its death; not if one of them
+    /// validates an exchange. The state of that session is lost with the process.
     pub fn should_restart_gateways(&self, process: &ProcessPlan) -> bool {
         let is_checked_book = |role: Role| matches!(role, Role::Gateway(gateway) if self.is_book_of(gateway) && self.validates_venue(gateway));
         self.can_lose_process(process)
@@ -78,7 +78,8 @@ impl Plan {
         self.trading().is_book(self.trading().venue_of(gateway))
     }
 
-    /// Returns `true` if a process writes an exchange's journal, for which it opens files.
+    /// Returns `true` if a process runs an exchange that writes a journal, for which the process
+    /// opens files.
     pub fn has_journal(&self, process: &ProcessPlan) -> bool {
         let is_exchange = |role| matches!(role, Role::Exchange(_));
         self.trading().journal != Journaling::None && self.roles_of(process).any(is_exchange)

@@ -81,7 +81,8 @@ impl Role {
         }
     }
 
-    /// Returns `true` if an isolation level separates the role's process from trusted ones.
+    /// Returns `true` if the run's isolation level applies to the role: a strategy or one end of a
+    /// benchmark.
     pub const fn is_isolated(self) -> bool {
         matches!(self, Role::Strategy(_)) || self.is_measured()
     }

@@ -44,12 +44,13 @@ pub fn completion_link(plan: &Plan) -> LinkSpec<'_> {
 
 const PAGE_WORDS: usize = 512;
 
-/// Returns a thread's original header, for the log saver: the thread may have overwritten it.
+/// Returns the original header words of a thread's segment, for the log saver: the thread may have
+/// overwritten the header.
 pub fn thread_header(plan: &Plan, index: usize) -> [u64; HEADER_WORDS] {
     header_of(plan, &topology::thread(plan, index).spec)
 }
 
-/// Returns the words of the header that a segment had when it was created.
+/// Returns the header words that a segment with this specification gets when it is created.
 pub fn header_of(plan: &Plan, spec: &SegmentSpec) -> [u64; HEADER_WORDS] {
     let words = Region::heap(HEADER_WORDS).words();
     header(plan, spec).write(&words);
@@ -65,7 +66,8 @@ pub fn reset(plan: &Plan, spec: &SegmentSpec, words: &AtomicWords) {
     write_header(plan, spec, words);
 }
 
-/// Creates a segment in `/dev/shm`. Returns its words, with the header, if it is memory.
+/// Creates a segment of the run in `/dev/shm`: memory with a header, or a FIFO or directory.
+/// Returns its words, with the header, if it is memory.
 pub fn create(plan: &Plan, spec: &SegmentSpec) -> Result<Option<AtomicWords>, RegionError> {
     let name = plan.segment_name(&spec.name);
     let words = match spec.place {
@@ -91,7 +93,8 @@ pub fn heap_segment(plan: &Plan, spec: &SegmentSpec) -> Arc<Region> {
     region
 }
 
-/// Creates a segment without a name, as sealed memory or a file that is handed over to processes.
+/// Creates a segment without a name, as sealed memory or an unnamed file, which processes receive
+/// as a descriptor.
 pub fn create_shared(plan: &Plan, segment: &RunSegment) -> Result<(Shared, AtomicWords), RegionError> {
     let spec = &segment.spec;
     if let Some(folder) = segment.folder(plan) {
@@ -180,13 +183,13 @@ pub fn run_address(plan: &Plan) -> String {
     control.map_or_else(|| plan.run.clone(), |handle| descriptor_address(handle.fd))
 }
 
-/// Returns the address, a text, by which a role finds a control segment that it was given as this
+/// Returns the address `fd:N` of a control segment that a child process inherits as this
 /// descriptor.
 pub fn descriptor_address(fd: i32) -> String {
     format!("{HANDLE_PREFIX}{fd}")
 }
 
-/// Opens the control segment at an [`run_address`] and copies its plan.
+/// Opens the control segment at an address from [`run_address`], and copies its plan.
 pub fn control_at(address: &str) -> Result<(Control, Plan), RegionError> {
     let Some(fd) = address.strip_prefix(HANDLE_PREFIX) else { return open_control(address) };
     let os =
@@ -197,7 +200,8 @@ pub fn control_at(address: &str) -> Result<(Control, Plan), RegionError> {
     read_control(CONTROL.into(), Region::map_read_only(CONTROL, &fd)?)
 }
 
-/// Checks a mapped control segment and copies its plan.
+/// Checks the header of a mapped control segment, and returns the segment's view and a copy of its
+/// plan.
 pub fn read_control(name: String, view: ReadOnlyWords) -> Result<(Control, Plan), RegionError> {
     let check = Header::read(|i, ordering| view.load(i, ordering), view.len(), topology::CONTROL_KIND)
         .and_then(|header| header.check_geometry(control::PLAN, 1));
@@ -313,23 +317,27 @@ impl Source for RunSegments<'_> {
     }
 }
 
-/// Prepares to attach segments with a process's rights; `None`: the launcher's, which are all.
+/// Returns a context for attaching the run's segments with a process's access rights; `None`: the
+/// launcher's full rights.
 pub fn attach<'a>(plan: &'a Plan, process: Option<&ProcessPlan>) -> Attached<'a> {
     Attached::new(RunSegments::new(plan, SegmentUser::from_process(plan, process), None))
 }
 
-/// Prepares to attach as [`attach`] does, also links whose other ends are in other processes.
+/// Returns a context as [`attach`] does, which can also attach links whose other ends are in other
+/// processes.
 pub fn attach_with<'a>(plan: &'a Plan, process: Option<&ProcessPlan>, control: &Control) -> Attached<'a> {
     Attached::new(RunSegments::new(plan, SegmentUser::from_process(plan, process), Some(control.clone())))
 }
 
-/// Prepares to attach segments with the rights of the reaper, which reads the threads' logs.
+/// Returns a context for attaching segments with the rights of the reaper, which only reads the
+/// threads' logs.
 pub fn attach_as_reaper(plan: &Plan) -> Attached<'_> {
     let logs = plan.threads.iter().map(|thread| (thread_segment(&thread.name), Access::Read));
     Attached::new(RunSegments::new(plan, SegmentUser::Other(logs.collect()), None))
 }
 
-/// Attaches a strategy's schedule, read-only. Returns it and its number of entries.
+/// Attaches the segment with a strategy's schedule of orders, read-only. Returns it and its number
+/// of entries.
 pub fn attach_schedule(
     attached: &mut Attached<'_>,
     strategy: StrategyIndex,
@@ -339,7 +347,7 @@ pub fn attach_schedule(
     Ok((view, entries))
 }
 
-/// Attaches the positions that a strategy inherits, read-only.
+/// Attaches the segment with the positions that a restarted strategy inherits, read-only.
 pub fn attach_inherited_positions(
     attached: &mut Attached<'_>,
     strategy: StrategyIndex,
@@ -347,8 +355,8 @@ pub fn attach_inherited_positions(
     attached.view(&positions_segment(strategy), POSITIONS_KIND)
 }
 
-/// Attaches the positions that the successors of all strategies inherit, for the engine; none in a
-/// run without successors.
+/// Attaches, for the engine, the segments for the positions that strategies' successors inherit;
+/// none in a run without successors.
 pub fn attach_inherited_positions_writers(
     attached: &mut Attached<'_>,
     plan: &Plan,

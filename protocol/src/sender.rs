@@ -17,8 +17,9 @@ pub enum SendOutcome {
     Dropped,
 }
 
-/// The memory of a sender's queue. Each page is written once when it is created, so that none is
-/// touched for the first time in a run; a standby creates it before it is needed.
+/// The preallocated memory of a [`Sender`]'s queue for messages that the full ring refuses. Each
+/// page is written once when it is created, so that none is touched for the first time in a run; a
+/// standby creates it before it is needed.
 #[derive(Debug)]
 pub struct SendQueue {
     messages: VecDeque<Message>,
@@ -52,19 +53,21 @@ pub struct Sender<P = spsc::Producer> {
 }
 
 impl<P: Producer> Sender<P> {
-    /// Creates a sender that keeps the messages which the full ring refuses, without limit; `queue`
-    /// is their memory, or the number of messages that it has room for at first.
+    /// Creates a sender with an unlimited queue for messages that the full ring refuses; `queue` is
+    /// its memory or initial capacity.
     pub fn new(ring: P, bell: Option<Doorbell>, queue: impl Into<SendQueue>) -> Self {
         Self { ring, bell, queue: queue.into().messages, max_queued: usize::MAX }
     }
 
-    /// Creates a sender for this ring whose queue never holds more messages than its capacity.
+    /// Creates a sender whose queue is limited to its capacity: further messages are lost while the
+    /// queue is full.
     pub fn bounded(ring: P, bell: Option<Doorbell>, queue: impl Into<SendQueue>) -> Self {
         let queue = queue.into();
         Self { max_queued: queue.capacity, ..Self::new(ring, bell, queue) }
     }
 
-    /// Sends a message through the ring, or queues it after those that are queued already.
+    /// Sends a message through the ring, or queues it if the ring is full or messages are queued
+    /// already.
     #[inline(always)]
     pub fn push(&mut self, message: &Message) -> SendOutcome {
         if self.queue.is_empty() && self.ring.try_push(message).is_ok() {

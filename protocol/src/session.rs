@@ -11,7 +11,8 @@
 
 use crate::wire::Message;
 
-/// The reason in the report of an order that a mass cancel of the engine has cancelled.
+/// The reason code in the report of an order that the engine's mass cancel, and not its strategy,
+/// has cancelled.
 pub const WITHDRAWN: u8 = 0xFF;
 
 const REPORT_WORD: usize = 6;
@@ -41,7 +42,8 @@ pub const fn report_number(message: &Message) -> u32 {
     (message[REPORT_WORD] >> REPORT_SHIFT) as u32
 }
 
-/// The sequence counter of one direction of a session: from 0, modulo 2^32.
+/// The sequence counter of one direction of the session between a gateway and its exchange: from 0,
+/// modulo 2^32.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionNumbers {
     next: u32,
@@ -61,8 +63,8 @@ impl SessionNumbers {
         number
     }
 
-    /// Returns `true` if a message has the session's expected sequence number. The next one is
-    /// expected anyway.
+    /// Returns `true` if a received message has the expected sequence number, and expects the
+    /// number after the received one next.
     #[inline]
     pub const fn try_accept(&mut self, number: u32) -> bool {
         let is_next = number == self.next;

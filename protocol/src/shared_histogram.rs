@@ -17,7 +17,7 @@ pub const SUM: usize = 2;
 /// Index of a histogram's first bucket.
 pub const BUCKETS: usize = 3;
 
-/// The resolution of a histogram: one part in 2^bits.
+/// The relative resolution of a histogram: a bucket is at most 1/2^bits of its values wide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resolution {
     bits: u32,
@@ -34,7 +34,7 @@ impl Resolution {
         ((TOP - self.bits + 1) as usize) << self.bits
     }
 
-    /// Returns the size in words of a histogram in shared memory.
+    /// Returns the size of a histogram in shared memory, in 64-bit words.
     pub const fn words(self) -> usize {
         (BUCKETS + self.bucket_count()).next_multiple_of(8)
     }

@@ -86,15 +86,15 @@ impl StampLog {
         !self.ends_only
     }
 
-    /// Appends a record of a point of an order, with a value in ticks or a code, by the point; if
-    /// the log is full it is counted as dropped, which makes the run invalid.
+    /// Appends a record for a stamp point and an order, with a time in ticks or a code as the
+    /// value. A record that finds the log full is counted as dropped, which makes the run invalid.
     #[inline(always)]
     pub fn append(&mut self, point: Point, id: OrderId, value: u64) {
         self.append_with(point, id, 0, value);
     }
 
-    /// Appends a record to the stamp log as [`StampLog::append`] does, with a detail such as the
-    /// venue.
+    /// Appends a record for a stamp point and an order as [`StampLog::append`] does, with a detail
+    /// byte such as the venue.
     #[inline(always)]
     pub fn append_with(&mut self, point: Point, id: OrderId, detail: u8, value: u64) {
         self.append_words([key_with(point, id, detail), value]);
@@ -128,7 +128,7 @@ impl StampLog {
         self.dropped += 1;
     }
 
-    /// Appends an existing record to the stamp log.
+    /// Appends a record that the caller has composed to the stamp log.
     #[inline]
     pub fn append_record(&mut self, record: Record) {
         self.append_words(record.words());
@@ -139,7 +139,8 @@ impl StampLog {
         self.append(Point::Checksum, end.id(), sum.value());
     }
 
-    /// Logs a gap (a time in which the thread did not run); `events` is called only if it is kept.
+    /// Logs a gap (a pause of the thread) if it is long enough for the log's fill level, else
+    /// counts it as dropped. `switches` is called only for a gap that is kept.
     #[cold]
     pub fn offer_gap(
         &mut self,
@@ -153,7 +154,7 @@ impl StampLog {
         }
     }
 
-    /// Logs a gap (a time in which the thread did not run), if the log still has capacity for it.
+    /// Logs a gap (a pause of the thread) of any length, if the log still has capacity for it.
     #[cold]
     pub fn append_gap(&mut self, gap: Gap) {
         if self.gaps.try_reserve() {
@@ -175,7 +176,7 @@ impl StampLog {
     }
 }
 
-/// Returns the number of a stamp log's records: those before the first zero key, by bisection.
+/// Returns the number of records in a stamp log, by binary search for the first unused one.
 pub fn count_records(segment: &ReadOnlyWords) -> usize {
     let offset = crate::status::LOG_OFFSET;
     let (mut low, mut high) = (0, (segment.len().saturating_sub(offset)) / RECORD_WORDS);

@@ -48,13 +48,13 @@ system::named_enum! {
 }
 
 impl ThreadState {
-    /// Returns `true` if there is a state of a thread with this code.
+    /// Returns `true` if a thread state with this code exists.
     pub const fn is_known(code: u64) -> bool {
         code <= ThreadState::Failed as u64
     }
 
-    /// Returns the state of a thread with this code; unknown: `Failed`, as its writer cannot be
-    /// trusted.
+    /// Returns the thread state with this code; `Failed` if the code is unknown, as its writer
+    /// cannot be trusted.
     pub const fn from_code(code: u64) -> Self {
         if Self::is_known(code) { Self::ALL[code as usize] } else { Self::Failed }
     }
@@ -125,7 +125,8 @@ const GAPS_KEPT: usize = GAPS_DROPPED + 8;
 
 const _: () = assert!(GAPS_KEPT < StatusField::RecoveryBegunTicks as usize);
 
-/// The words of a status block that count gaps and sleeps, over all incarnations of the thread.
+/// The range of words, in a thread's segment, that count the thread's gaps (pauses) and sleeps over
+/// all its incarnations.
 pub const GAPS: Range<usize> = HEADER_WORDS + GAPS_DROPPED..HEADER_WORDS + GAPS_KEPT + 1;
 
 /// Returns the status words that count dropped and kept gaps, and dropped and kept sleeps.
@@ -158,7 +159,8 @@ impl ThreadStatus {
         ThreadState::from_code(self.words[StatusField::State as usize])
     }
 
-    /// Returns the index of the core to which the thread is pinned, as it read it back, if it is.
+    /// Returns the core to which the thread is pinned, as read back from the kernel; `None` if it
+    /// is not pinned.
     pub const fn core(&self) -> Option<u32> {
         match self.words[StatusField::CorePlusOne as usize] {
             0 => None,
@@ -243,7 +245,8 @@ impl StatusWriter {
     }
 }
 
-/// Returns the word of the lock that a thread holds while it lives.
+/// Returns the word of the robust futex that a thread holds; the kernel marks the word when the
+/// thread ends.
 pub fn robust_lock(segment: &AtomicWords) -> AtomicWords {
     segment.slice(HEADER_WORDS + StatusField::RobustLock as usize, 1)
 }

@@ -72,16 +72,16 @@ pub const KIND: SegmentKind =
 pub struct ProofOfDeath(());
 
 impl ProofOfDeath {
-    /// Returns a proof of death if a pidfd's process has ended, or only zombies are left of it. A
-    /// stopped or slow one has not ended.
+    /// Returns a proof of death if a pidfd's process has ended or has only zombie threads; else
+    /// `None`. A stopped or slow one has not ended.
     pub fn confirm(pidfd: BorrowedFd<'_>) -> io::Result<Option<ProofOfDeath>> {
         Ok(process::is_dead(pidfd)?.then_some(ProofOfDeath(())))
     }
 
-    /// Kills a pidfd's process and returns how far its threads have ended, with a proof of death if
-    /// none of them can store to memory any more, although the kernel has not dismantled the
-    /// process. Only for a process that has asked the kernel for no later store, and shares its
-    /// address space with no other one: see [`Plan::can_prove_death_early`].
+    /// Kills a pidfd's process and returns a proof of death if none of its threads can store to
+    /// memory any more. The kernel need not have dismantled the process. Also returns how far the
+    /// threads have ended. Only for a process that has asked the kernel for no later store, and
+    /// shares its address space with no other one: see [`Plan::can_prove_death_early`].
     ///
     /// [`Plan::can_prove_death_early`]: crate::plan::Plan::can_prove_death_early
     pub fn confirm_exiting(pidfd: BorrowedFd<'_>) -> io::Result<(ExitingThreads, Option<ProofOfDeath>)> {
@@ -89,8 +89,8 @@ impl ProofOfDeath {
         Ok((found, found.is_all().then_some(ProofOfDeath(()))))
     }
 
-    /// Returns a proof that no process runs in the place of a spare strategy that was never added:
-    /// no process id was published there, and the launcher, the only one that starts processes,
+    /// Returns a proof of death for a spare strategy's process that was never started, as no
+    /// process id was published for it. The launcher is the only one that starts processes, and
     /// publishes each.
     pub fn of_unstarted(control: &Control, process: usize) -> Option<ProofOfDeath> {
         control.pid(process).is_none().then_some(ProofOfDeath(()))
@@ -129,10 +129,10 @@ impl ControlWriter {
         self.set_incarnation(strategy, Incarnation { epoch, fenced: true });
     }
 
-    /// Tells the engine to receive nothing more from a strategy that is a thread of its process.
-    /// The thread is gone, as the kernel reports, or it hangs and is abandoned. No signal ends one
-    /// thread alone, so nothing proves that an abandoned one does not write again: its memory is
-    /// not reset.
+    /// Declares a strategy that is a thread of the engine's process dead, so that the engine
+    /// receives nothing more from it. The thread is gone, as the kernel reports, or it hangs and is
+    /// abandoned. No signal ends one thread alone, so nothing proves that an abandoned one does not
+    /// write again: its memory is not reset.
     pub fn fence_thread(&self, strategy: StrategyIndex, epoch: u16) {
         self.set_incarnation(strategy, Incarnation { epoch, fenced: true });
     }
@@ -224,7 +224,8 @@ impl ProtocolViolation {
     }
 }
 
-/// A slot of the submit hand-off's ring that was claimed, and unwritten at each poll since then.
+/// A slot of the submit ring (strategies to orchestrator) that a producer has claimed but not
+/// written, which blocks later orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockedClaim {
     /// The number of the slot, modulo 2^54.
@@ -239,8 +240,8 @@ pub struct BlockedClaim {
 const ANNOUNCER_BITS: u32 = 9;
 const _: () = assert!(MAX_STRATEGIES < 1 << ANNOUNCER_BITS);
 
-/// The engine's report to the supervisor that it has repaired what a dead or quarantined strategy
-/// left in the rings. Counts are since the run's start.
+/// The engine's report that it has repaired the rings after a strategy's death or quarantine, with
+/// times and counts. Counts are since the run's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
     /// The last epoch whose repair is complete.
@@ -335,7 +336,8 @@ impl RepairsWriter {
         self.0[BLOCKED_SLOT].store(place | announcer, Ordering::Release);
     }
 
-    /// Publishes how many messages of a strategy were refused, and how many orders orphaned.
+    /// Publishes how many orders of a strategy's dead incarnations were refused, and how many
+    /// reports no running incarnation could receive.
     pub fn set_counts(&self, strategy: StrategyIndex, refused: u64, orphaned: u64) {
         self.set(strategy, REFUSED, refused);
         self.set(strategy, ORPHANED, orphaned);
@@ -357,13 +359,13 @@ impl Repairs {
         Self(segment.slice(0, REPAIRS_WORDS))
     }
 
-    /// Returns the number of reports that the engine has made on strategies, for [`Repairs::wait`].
+    /// Returns the number of reports that the engine has made so far, to be passed to
+    /// [`Repairs::wait`].
     pub fn report_count(&self) -> u64 {
         self.0.load(REPORT_COUNT, Ordering::Acquire)
     }
 
-    /// Sleeps until the engine has made more than `count` reports on dead strategies, or until the
-    /// time is over.
+    /// Sleeps until the engine has made more than `count` reports, or until `timeout` has passed.
     pub fn wait(&self, count: u64, timeout: Duration) {
         if self.report_count() == count {
             self.0.wait(REPORT_COUNT, count as u32, timeout);

@@ -14,9 +14,11 @@ use shm::memory::header::HEADER_WORDS;
 use shm::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use shm::sync::Ordering;
 
-/// Number of price levels of each side of an order book that an exchange's tape keeps.
+/// Maximum number of price levels, from the best one, that an exchange's tape keeps for each side
+/// of an order book.
 pub const TAPED_LEVELS: usize = 64;
-/// Number of instruments whose final order books an exchange's tape keeps.
+/// Maximum number of instruments, from the first one, whose final order books an exchange's tape
+/// keeps.
 pub const TAPED_INSTRUMENTS: usize = 64;
 
 const TRADES: usize = HEADER_WORDS;
@@ -38,7 +40,8 @@ pub fn tape_segment(venue: VenueIndex) -> String {
     format!("tape-{venue}")
 }
 
-/// A trade on an exchange's tape.
+/// A trade on an exchange's tape (its list of trades), with time, instrument, both order ids, price
+/// and quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TapedTrade {
     /// The time of the trade, in ticks.
@@ -55,7 +58,7 @@ pub struct TapedTrade {
     pub quantity: u64,
 }
 
-/// A price level of an exchange's final order book.
+/// A price level of an exchange's final order book: price, shown quantity and number of orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TapedLevel {
     /// The price in cents.

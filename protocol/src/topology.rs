@@ -64,13 +64,15 @@ pub const SCHEDULE_ENTRY_WORDS: usize = 4;
 pub const SCHEDULE_KIND: SegmentKind = SegmentKind::new(4, "schedule", &[("entry", SCHEDULE_ENTRY_WORDS)])
     .of_slots(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
 
-/// The name within the run of the segment with the order in which a recorded flow is replayed.
+/// The name within the run of the segment with the sequence in which recorded orders are replayed.
 pub const REPLAY_SEGMENT: &str = "turns";
 
-/// The kind of the segment with the replay order, one word each, which the launcher writes.
+/// The kind of the segment with the sequence of replayed orders, one word (strategy and venue)
+/// each. Written by the launcher.
 pub const REPLAY_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)]).of_slots(HEADER_WORDS, 1);
 
-/// One order of a recorded flow, in the order of the replay: its strategy and its venue.
+/// One step in the replay of recorded orders: the strategy that sends the order, and the order's
+/// venue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayStep {
     /// The strategy that sends the order.
@@ -80,12 +82,12 @@ pub struct ReplayStep {
 }
 
 impl ReplayStep {
-    /// Encodes the order's strategy and venue as a word.
+    /// Encodes the replay step (strategy and venue of an order) as one word.
     pub const fn word(self) -> u64 {
         (self.venue.0 as u64) << 16 | self.strategy.0 as u64
     }
 
-    /// Decodes an order's strategy and venue from a word.
+    /// Decodes a replay step (strategy and venue of an order) from one word.
     pub const fn from_word(word: u64) -> Self {
         Self { strategy: StrategyIndex(word as u16), venue: VenueIndex((word >> 16) as u16) }
     }
@@ -213,8 +215,8 @@ impl RunSegment {
                 || levels.has(Isolation::Container) && self.is_writable_by_isolated())
     }
 
-    /// Returns the folder in which the segment is a file without a name: that of a board on a
-    /// chosen file system.
+    /// Returns the directory, on a chosen file system, in which a board benchmark's board is an
+    /// unnamed file; else `None`.
     pub fn folder<'a>(&self, plan: &'a Plan) -> Option<&'a Path> {
         match (&plan.workload, self.purpose) {
             (Workload::Board(work), SegmentPurpose::Board) => work.folder.as_deref(),
@@ -230,9 +232,9 @@ impl RunSegment {
         )
     }
 
-    /// Returns the strategy that, except for the launcher, alone writes the segment: no role of
-    /// another process does, or of another protection key. In a group others of its process could:
-    /// they end with it.
+    /// Returns the only strategy that can write the segment, if its process or protection key
+    /// separates it from other roles. The launcher can write, too. In a group others of its process
+    /// could: they end with it.
     pub fn sole_strategy_writer(&self, plan: &Plan) -> Option<StrategyIndex> {
         let SegmentRights::Roles(rights) = &self.rights else { return None };
         let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write).map(|(role, _)| *role);
@@ -334,7 +336,7 @@ pub fn control_segment(words: usize) -> RunSegment {
     }
 }
 
-/// Returns a process's access to each segment; it cannot map segments that are not listed.
+/// Returns the name of each segment that a process may map, and its access right to the segment.
 pub fn rights<'a>(plan: &Plan, process: &'a ProcessPlan) -> impl Iterator<Item = (String, Access)> + use<'a> {
     let roles: Vec<Role> = plan.roles_of(process).collect();
     let all = segments(plan).into_iter().chain([control_segment(0)]);

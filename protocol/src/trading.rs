@@ -14,12 +14,13 @@ use std::collections::BTreeMap;
 
 /// The name of the hand-off that carries orders: strategies to orchestrator.
 pub const SUBMIT: &str = "submit";
-/// Environment variable with the run's address ([`control_at`](crate::segments::control_at)).
+/// Name of the environment variable with the run's address, which
+/// [`control_at`](crate::segments::control_at) opens.
 pub const RUN_VARIABLE: &str = "BULKHEAD_RUN";
 /// Name of the environment variable with the name of an external program's process in the run.
 pub const PROCESS_VARIABLE: &str = "BULKHEAD_PROCESS";
-/// The environment variable with the kind of a strategy whose predecessor was of another one, as
-/// `strategy-2=maker`.
+/// Name of the environment variable with a strategy's kind if its predecessor was of another kind,
+/// as `strategy-2=maker`.
 pub const KIND_VARIABLE: &str = "BULKHEAD_KIND";
 
 /// The name of the engine's process.
@@ -49,8 +50,8 @@ pub fn return_path(strategy: StrategyIndex) -> String {
 }
 
 impl Trading {
-    /// Returns the name of a role for people. With several credentials that of a gateway has its
-    /// venue and credential: `gateway-3 1/1`.
+    /// Returns the name of a role for people, such as `strategy-2`. With several credentials that
+    /// of a gateway has its venue and credential: `gateway-3 1/1`.
     pub fn role_name(&self, role: Role) -> String {
         match role {
             Role::Gateway(gateway) if self.credentials > 1 => {
@@ -97,7 +98,8 @@ impl Plan {
         }
     }
 
-    /// Completes a trading plan with its links, processes, and threads without pinning.
+    /// Returns the trading plan completed with its links, processes, and threads that are not
+    /// pinned to cores.
     #[must_use]
     pub fn arranged(mut self) -> Plan {
         self.links = self.trading_links();
@@ -222,8 +224,8 @@ impl Plan {
         processes
     }
 
-    /// Returns the strategies of each process that several of them share, in the order of the first
-    /// ones.
+    /// Returns the groups of two or more strategies that share a process, in the order of their
+    /// first strategies.
     pub fn groups(&self) -> Vec<Vec<StrategyIndex>> {
         let mut groups: BTreeMap<StrategyIndex, Vec<StrategyIndex>> = BTreeMap::new();
         for strategy in StrategyIndex::first(self.trading().strategies) {
@@ -234,8 +236,8 @@ impl Plan {
         groups.into_values().filter(|group| group.len() > 1).collect()
     }
 
-    /// Returns the strategies that share a process with a strategy and die with it, itself
-    /// included; none if it has a process of its own or is a thread of the engine's.
+    /// Returns the strategies that share a process with a strategy, itself included; none if it
+    /// shares no process or runs in the engine's.
     pub fn group_of(&self, strategy: StrategyIndex) -> Vec<StrategyIndex> {
         if !self.can_be_in_group(strategy) {
             return Vec::new();
@@ -253,8 +255,8 @@ impl Plan {
         self.isolation.level_of(strategy).group_size() > 1 && !self.trading().is_spare(strategy)
     }
 
-    /// Returns `true` if a process disables indirect branch speculation: one of strategies does, by
-    /// the run's setting or by their level.
+    /// Returns `true` if a process has only strategies whose setting or isolation level disables
+    /// indirect branch speculation.
     pub fn closes_speculation(&self, process: &ProcessPlan) -> bool {
         let is_closed = |role: Role| match role {
             Role::Strategy(strategy) => {

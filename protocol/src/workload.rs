@@ -69,7 +69,8 @@ named_enum! {
     }
 }
 
-/// The purpose of a run with its settings, from which roles and links follow.
+/// The purpose of a run (trading, a queue benchmark or a board benchmark) with its settings, which
+/// determine roles and links.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Workload {
@@ -201,13 +202,12 @@ impl Trading {
         crossover_ns: 0,
     };
 
-    /// The first part of each epoch of a crossover, in nanoseconds, whose orders are in no latency:
-    /// queues that the strategies of the epoch before have left are empty by then, and threads
-    /// awake.
+    /// Time at the start of each crossover epoch (turn of one isolation level), in nanoseconds,
+    /// whose orders count in no latency. By its end the queues of the epoch before are empty, and
+    /// threads awake.
     pub const WASHOUT_NS: u64 = 3_000_000;
 
-    /// The name of the strategy that sends recorded or generated orders at the times of its
-    /// schedule.
+    /// The strategy kind that sends recorded or generated orders at the times of its schedule.
     pub const PLAYER: &'static str = "player";
     /// The kinds of strategies that follow a schedule: player, market maker, taker and crosser.
     pub const ON_SCHEDULE: [&'static str; 4] = [Self::PLAYER, "maker", "taker", "crosser"];
@@ -219,7 +219,8 @@ impl Trading {
     /// The prefix of a strategy kind that is an external program; the program's command follows.
     pub const PROGRAM: &'static str = "exec:";
 
-    /// Maximum number of orders for which the orchestrator allocates queue memory, in all.
+    /// Maximum number of orders, over all gateways, for which the orchestrator allocates queue
+    /// memory.
     pub const MAX_WAITING_ORDERS: u32 = 1 << 20;
 
     /// Creates the settings of a trading run with these numbers of strategies and venues.
@@ -239,17 +240,19 @@ impl Trading {
         kind_at(&self.strategy_kinds, index.as_usize())
     }
 
-    /// Returns `true` if a strategy is spare: its first incarnation never runs.
+    /// Returns `true` if a strategy is a spare, which is not started until an operator adds it.
     pub const fn is_spare(&self, strategy: StrategyIndex) -> bool {
         strategy.0 < self.strategies && strategy.0 >= self.strategies.saturating_sub(self.spare_strategies)
     }
 
-    /// Returns the indices of the spare strategies, whose first incarnation never runs.
+    /// Returns the indices of the spare strategies, which are not started until an operator adds
+    /// them.
     pub fn spares(&self) -> impl ExactSizeIterator<Item = StrategyIndex> + Clone + use<> {
         (self.strategies.saturating_sub(self.spare_strategies)..self.strategies).map(StrategyIndex)
     }
 
-    /// Gives a strategy another kind.
+    /// Changes the kind of one strategy, such as `player` or `maker`; the other strategies keep
+    /// theirs.
     pub fn set_strategy_kind(&mut self, index: StrategyIndex, kind: &str) {
         let kinds = StrategyIndex::first(self.strategies).map(|other| self.strategy_kind(other).to_owned());
         self.strategy_kinds = kinds.collect();
@@ -275,8 +278,8 @@ impl Trading {
         self.resources.get(strategy.as_usize()).unwrap_or(&NONE)
     }
 
-    /// Returns the strategies' resource limits and users that are set, in lines for people.
-    /// Adjacent strategies with equal ones share a line.
+    /// Returns lines of text for people with the resource limits and users that are set for
+    /// strategies. Adjacent strategies with equal ones share a line.
     pub fn resource_lines(&self) -> Vec<String> {
         let all: Vec<(usize, &StrategyResources)> = self.resources.iter().enumerate().collect();
         let line = |group: &[(usize, &StrategyResources)]| {
@@ -296,20 +299,21 @@ impl Trading {
         self.resources.iter().any(|resources| resources.user.is_some())
     }
 
-    /// Returns `true` if reports list strategies separately: several kinds, or programs.
+    /// Returns `true` if the run has several strategy kinds or an external program, so that reports
+    /// list strategies separately.
     pub fn has_several_kinds(&self) -> bool {
         self.strategy_kinds.len() > 1
             || self.strategy_kinds.iter().any(|kind| Self::command_of(kind).is_some())
     }
 
-    /// Returns a strategy's pacing: by schedule (open loop) or closed loop, also without a
-    /// schedule.
+    /// Returns a strategy's pacing: the run's setting for a kind that follows a schedule, closed
+    /// loop for any other.
     pub fn pacing_of(&self, strategy: StrategyIndex) -> Pacing {
         if Self::ON_SCHEDULE.contains(&self.strategy_kind(strategy)) { self.pacing } else { Pacing::Closed }
     }
 
-    /// Returns the pacing of the run's orders: closed loop unless every strategy follows a
-    /// schedule.
+    /// Returns the pacing of the run's orders: the run's setting if every strategy follows a
+    /// schedule, else closed loop.
     pub fn overall_pacing(&self) -> Pacing {
         let is_scheduled = |kind: &String| Self::ON_SCHEDULE.contains(&kind.as_str());
         if self.strategy_kinds.iter().all(is_scheduled) { self.pacing } else { Pacing::Closed }
@@ -323,8 +327,8 @@ impl Trading {
         }
     }
 
-    /// Returns the kinds of strategies and venues as ` (quoter, player)`; empty for the default.
-    /// With several credentials those of venues end in ` with 2 credentials`.
+    /// Returns two texts with the kinds of strategies and of venues, as ` (quoter, player)`; empty
+    /// for the default kind. With several credentials those of venues end in ` with 2 credentials`.
     pub fn kind_labels(&self) -> [String; 2] {
         let [strategies, venues] =
             [(&self.strategy_kinds, Self::PLAYER), (&self.venue_kinds, Self::DELAY_VENUE)].map(
@@ -349,7 +353,8 @@ impl Trading {
         self.venues.saturating_mul(self.credentials)
     }
 
-    /// Returns the credential of a strategy, which is the same at every venue.
+    /// Returns the index of the credential (name at a venue) that a strategy trades under, equal at
+    /// every venue.
     pub const fn credential_of(&self, strategy: StrategyIndex) -> u16 {
         strategy.0 % at_least_one(self.credentials)
     }
@@ -400,7 +405,8 @@ impl Trading {
         self.instruments.len().max(1)
     }
 
-    /// Returns the indices of the venues whose market data strategies can read.
+    /// Returns the indices of the exchanges with a market-data board that strategies read; none
+    /// without market data.
     pub fn boards(&self) -> impl Iterator<Item = VenueIndex> + '_ {
         self.books().filter(|_| self.market_data)
     }

@@ -3,7 +3,8 @@
 
 use super::{board_histogram_at, board_slice_at};
 
-/// A measured duration of a board's writer or reader.
+/// A duration that a board benchmark's writer or reader measures, such as a write's time or a
+/// value's propagation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BoardMeasure {
     /// The first duration: of a write from begin to end, or the propagation of a value to a reader.
@@ -16,13 +17,14 @@ pub enum BoardMeasure {
 }
 
 impl BoardMeasure {
-    /// Returns the index of the first word of the duration's histogram in the results.
+    /// Returns the offset (words) of the duration's histogram over the whole run in the results of
+    /// a board's writer or reader.
     pub const fn offset(self) -> usize {
         board_histogram_at(self as usize)
     }
 
-    /// Returns the index of the first word of the duration's histogram for one part of the run's
-    /// time; only the first two durations have such histograms.
+    /// Returns the offset (words) of the duration's histogram for one part of the run; only the
+    /// first two durations have such histograms.
     pub const fn slice_offset(self, slice: usize) -> usize {
         board_slice_at(self as usize, slice)
     }

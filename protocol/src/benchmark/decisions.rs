@@ -8,15 +8,16 @@ use super::BOARD_RESULT_WORDS;
 use shm::memory::ReadOnlyWords;
 use shm::sync::{AtomicU64, Ordering};
 
-/// Maximum number of decisions that the results of a board's reader keep: the latest ones.
+/// Maximum number of decisions (versions read at decision ticks) in the results of a board's
+/// reader, which keep the latest ones.
 pub const MAX_DECISIONS: usize = 4096;
 /// Words of a decision.
 const DECISION_WORDS: usize = 4;
 /// Number of words of all decisions, at the end of a reader's results.
 pub(super) const WORDS: usize = MAX_DECISIONS * DECISION_WORDS;
 
-/// The version of a board that one reader read for one tick at which all readers had to decide,
-/// and when it had read it.
+/// A reader's record of one decision tick, at which all readers of a board must decide: the newest
+/// version read, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoardDecision {
     /// Number of the decision tick, from 1.
@@ -34,15 +35,16 @@ fn place(number: u64) -> usize {
 }
 
 impl BoardDecision {
-    /// Stores the decision in the results of a board's reader, in place of an older one.
+    /// Stores the decision in the results of a board's reader, over the decision [`MAX_DECISIONS`]
+    /// ticks before it.
     pub fn store(&self, results: &[AtomicU64]) {
         let words = [self.number, self.newest, self.at, u64::from(self.has_named)];
         let room = &results[place(self.number)..];
         room.iter().zip(words).for_each(|(word, value)| word.store(value, Ordering::Relaxed));
     }
 
-    /// Returns the decisions in the results of a board's reader, in no order; none without space
-    /// for them.
+    /// Returns all decisions in the results of a board's reader, in no order; none if the results
+    /// have no space for them.
     pub fn all(results: &ReadOnlyWords) -> Vec<Self> {
         let load = |at| results.load(at, Ordering::Relaxed);
         let count = if results.len() < BOARD_RESULT_WORDS + WORDS { 0 } else { MAX_DECISIONS };

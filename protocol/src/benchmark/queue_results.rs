@@ -6,13 +6,14 @@ use crate::labels::ConsumerCounter;
 use shm::memory::ReadOnlyWords;
 use shm::sync::Ordering;
 
-/// Returns the number of events of each producer in the first half of those that a consumer took.
-/// `producers` is the number of producers.
+/// Returns, for each producer, the number of its events in the first half of those that a consumer
+/// took. `producers` is the number of producers.
 pub fn first_half_counts(results: &ReadOnlyWords, producers: usize) -> Vec<u64> {
     (0..producers).map(|index| results.load(index, Ordering::Relaxed)).collect()
 }
 
-/// Returns the latencies of the `taken` events that a consumer took, in ticks.
+/// Returns the latency of each of the `taken` events that a consumer took, in ticks and in order of
+/// consumption.
 pub fn latencies(results: &ReadOnlyWords, taken: u64) -> impl Iterator<Item = u64> {
     let count = taken.min((results.len() - LATENCIES) as u64) as usize;
     (0..count).map(move |index| results.load(LATENCIES + index, Ordering::Relaxed))

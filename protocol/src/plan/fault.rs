@@ -116,21 +116,23 @@ named_enum! {
 }
 
 impl FaultKind {
-    /// The exit code of a faulty process that got all resources it tried to take.
+    /// The exit code of a process whose fault succeeded: it got all that it tried to take or to
+    /// read.
     pub const EXIT_GOT: i32 = 40;
 
-    /// The exit code of a faulty process that was refused resources.
+    /// The exit code of a process whose fault was refused: it did not get all that it tried to take
+    /// or to read.
     pub const EXIT_REFUSED: i32 = 41;
 
     /// The exit code of a process that read another strategy's memory only after it had opened it
     /// by its name.
     pub const EXIT_OPENED: i32 = 42;
 
-    /// The last words of the panic of a thread that read another strategy's memory.
+    /// The panic message of a faulty thread of the engine that has read another strategy's memory.
     pub const READ_MAPPED: &'static str = "read another strategy's memory";
 
-    /// Returns `true` if the fault takes resources of the machine; the exit code shows how far it
-    /// got.
+    /// Returns `true` if the fault tries to get resources or data that strategies must not have;
+    /// its exit code shows the outcome.
     pub const fn is_resource_fault(self) -> bool {
         matches!(
             self,
@@ -172,7 +174,8 @@ impl FaultKind {
         matches!(self, Self::WildRing | Self::WildLog | Self::WildHeap | Self::WildEngine | Self::WildCode)
     }
 
-    /// Returns `true` for a fault of a venue, `false` for one of a process.
+    /// Returns `true` if the fault is one of a venue (such as slow or disconnected), `false` if one
+    /// of a process.
     pub const fn is_of_venue(self) -> bool {
         matches!(self, Self::Slow | Self::Disconnect | Self::Reject | Self::Mute | Self::Garble)
     }

@@ -27,7 +27,8 @@ pub fn listener(
     Ok(listener)
 }
 
-/// Returns the doorbell to ring after sending to a role, if its thread parks and is another.
+/// Returns the doorbell that wakes a role's thread after a send; `None` if that thread never parks
+/// or is the sender.
 pub fn bell_of(
     attached: &mut Attached<'_>,
     plan: &Plan,

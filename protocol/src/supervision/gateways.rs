@@ -78,7 +78,8 @@ impl Control {
 }
 
 impl RepairsWriter {
-    /// Reports a gateway's repair as complete; `repair.repaired` is not read.
+    /// Reports that the orders of a gateway's dead incarnation are closed; `repair.repaired` is not
+    /// read.
     pub fn set_gateway_repaired(&self, gateway: GatewayIndex, epoch: u16, repair: &GatewayRepair) {
         let GatewayRepair { repaired: _, noticed_ticks, repaired_ticks, counts, inbox_end } = *repair;
         let set = |word, value| self.0[word_offset(gateway, word)].store(value, Ordering::Relaxed);
@@ -94,7 +95,7 @@ impl RepairsWriter {
 }
 
 impl Repairs {
-    /// Returns the engine's report about a gateway.
+    /// Returns the engine's last report about the repair after a gateway's death.
     pub fn gateway_repair(&self, gateway: GatewayIndex) -> GatewayRepair {
         assert!(gateway.as_usize() < MAX_VENUES);
         // Acquire: pairs with the Release in `set_gateway_repaired`.

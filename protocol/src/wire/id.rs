@@ -40,13 +40,13 @@ impl OrderId {
         let (strategy, epoch) = (strategy as u64 & 0xFF, epoch as u64 & MAX_EPOCH as u64);
         Self((strategy << STRATEGY_SHIFT) | (epoch << EPOCH_SHIFT) | (sequence & MAX_SEQUENCE))
     }
-    /// Decodes an order id from a 64-bit word; other bits are ignored.
+    /// Decodes an order id from a 64-bit word, and ignores the bits that no field of the id uses.
     #[inline]
     pub const fn from_word(word: u64) -> Self {
         Self(word & ID_BITS)
     }
-    /// Returns the id of another order of the same strategy and incarnation. Higher bits of its
-    /// sequence are dropped.
+    /// Returns the id of the order with this sequence number from the same strategy and
+    /// incarnation. Higher bits of the sequence are dropped.
     #[inline]
     pub const fn with_sequence(self, sequence: u64) -> Self {
         Self(self.0 & !MAX_SEQUENCE | sequence & MAX_SEQUENCE)

@@ -4,7 +4,8 @@ use super::order::OrderWords;
 use super::{Message, Order, OrderId, WireError};
 use zerocopy::transmute;
 
-/// A message from the orchestrator to a gateway: an order, a mass cancel or another request.
+/// A message from the orchestrator to a gateway: a strategy's order request, or a mass cancel of
+/// open orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instruction {
     /// A strategy's order for the gateway's venue.
@@ -50,7 +51,7 @@ const HAS_STRATEGY: u8 = 1;
 const HAS_INSTRUMENT: u8 = 2;
 
 impl Instruction {
-    /// Encodes the instruction as a message.
+    /// Encodes the instruction as a message for the gateway's ring.
     pub fn to_message(&self) -> Message {
         match self {
             Instruction::Order(order) => order.to_message(),

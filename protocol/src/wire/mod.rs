@@ -9,7 +9,8 @@ macro_rules! codes {
         pub enum $name { $($(#[$each])* $variant = $code,)+ }
 
         impl $name {
-            /// Every value, in the order of the codes.
+            /// All values of this enum, which codes a field of a message, in the order of the
+            /// codes.
             pub const ALL: [Self; [$($code),+].len()] = [$(Self::$variant),+];
 
             #[inline]

@@ -42,7 +42,8 @@ impl Side {
     }
 }
 
-/// The fields of an order that a strategy chooses.
+/// The fields of an order that a strategy chooses, such as venue, instrument, operation, side,
+/// price and quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderRequest {
     /// The index of the venue, below the plan's number of venues (checked by the orchestrator).
@@ -67,7 +68,8 @@ pub struct OrderRequest {
     pub trigger: u64,
 }
 
-/// An order on its way from a strategy to a venue.
+/// An order request on its way from a strategy to a venue: the order's id and the fields that the
+/// strategy chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
     /// The order's id, whose strategy the engine checks against the ring that the order came
@@ -127,7 +129,7 @@ impl OrderRequest {
         }
     }
 
-    /// Returns the order of this request with an id.
+    /// Returns an order with this id and the fields of the request.
     #[inline(always)]
     pub const fn with_id(self, id: OrderId) -> Order {
         Order { id, request: self }
@@ -140,7 +142,8 @@ impl Order {
         OrderRequest::to_venue(venue).with_id(id)
     }
 
-    /// Encodes the order, without a new order's target and without other operations' terms.
+    /// Encodes the order as a ring message, without a new order's target and without the terms of
+    /// other operations.
     #[inline]
     pub fn to_message(&self) -> Message {
         let Self { id, request } = self;
@@ -175,7 +178,8 @@ impl Order {
         })
     }
 
-    /// Decodes and validates an order; the orchestrator checks venue, instrument and id.
+    /// Decodes an order from a ring message and validates its codes; the orchestrator checks venue,
+    /// instrument and id.
     #[inline]
     pub fn from_message(message: Message) -> Result<Self, WireError> {
         let words: OrderWords = transmute!(message);

@@ -68,7 +68,7 @@ pub struct Report {
 /// Maximum number of execution reports of one order.
 pub const MAX_REPORTS: usize = 128;
 
-/// The number of the report with which the engine closes an order whose gateway died, the largest.
+/// The number, the largest one, of the engine's own report that closes an order whose gateway died.
 pub const ENGINE_REPORT: u8 = (MAX_REPORTS - 1) as u8;
 
 /// The bit of a t5's detail that is set if more reports of the order follow.
@@ -96,7 +96,8 @@ struct ReportWords {
 
 const _: () = assert!(size_of::<ReportWords>() == size_of::<Message>());
 
-/// A message that is neither an order nor a report, which keeps the counts of two rings equal.
+/// A message that a gateway sends in place of a report that it refuses, so that its input and
+/// output rings count equally many messages.
 pub const PLACEHOLDER: Message = [u64::MAX; super::MESSAGE_WORDS];
 
 impl Report {
@@ -118,7 +119,7 @@ impl Report {
         }
     }
 
-    /// Creates the report on an order that was rejected before it reached its venue.
+    /// Creates a final report that rejects an order for this reason, with nothing filled.
     pub const fn rejected(order: &Order, reason: Reject) -> Self {
         Self {
             status: OrderStatus::Rejected,
@@ -129,8 +130,8 @@ impl Report {
         }
     }
 
-    /// Returns the detail byte of the report's stamp t5: its number, and in the highest bit whether
-    /// further reports on the order follow.
+    /// Returns the detail byte of the report's stamp t5: its number, with the highest bit set if
+    /// more reports follow.
     #[inline]
     pub const fn stamp_detail(&self) -> u8 {
         self.number & !MORE | if self.is_last { 0 } else { MORE }

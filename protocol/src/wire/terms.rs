@@ -55,7 +55,8 @@ codes! {
     }
 }
 
-/// The optional parameter of an order; a message has one word for it, so there is at most one.
+/// An order's one optional parameter, such as a stop price, shown quantity, minimum quantity or
+/// lifetime. A message has one word for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OrderCondition {
     /// The order has no such parameter.

@@ -15,7 +15,8 @@ named_enum! {
     }
 }
 
-/// The memory settings of a run: heap walked by strategies, executable, and mapping.
+/// The memory settings of a run: heap that strategies walk, executable, huge pages and locked
+/// memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemorySettings {
@@ -47,7 +48,7 @@ impl MemorySettings {
         Self { seed: 0, ..*self } == Self::NONE
     }
 
-    /// Returns the number of cache lines of the heap that a strategy walks in turn; 0: none.
+    /// Returns the size of the heap that a strategy walks, in cache lines; 0 if it walks none.
     pub const fn lines(&self) -> u64 {
         self.working_set_bytes.div_ceil(Self::LINE_BYTES)
     }

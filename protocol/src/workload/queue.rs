@@ -3,7 +3,7 @@
 use crate::role::Role;
 use serde::{Deserialize, Serialize};
 
-/// The cost of handling one event at an end of a queue, as computing or as sleeping.
+/// The time that one end of a queue benchmark spends on each event, spinning or sleeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventCost {
     /// Sleeps for a time, in nanoseconds.

@@ -26,8 +26,8 @@ pub struct ResourceLimit {
 }
 
 impl ResourceLimit {
-    /// Creates a limit of `max` (in the resource's unit) for which no part of the kernel is chosen
-    /// yet.
+    /// Creates a limit of `max` (in the resource's unit), enforced by an rlimit until another part
+    /// of the kernel is chosen.
     pub const fn new(max: u64) -> Self {
         Self { max, keeper: LimitKeeper::Rlimit }
     }
@@ -64,8 +64,8 @@ impl StrategyResources {
     /// The resources of a strategy without limits and without a user of its own.
     pub const NONE: Self = Self { memory: None, cpu: None, files: None, processes: None, user: None };
 
-    /// Returns how many bytes of private memory each process may map after its setup, `default`
-    /// unless it is set; `None` if a cgroup limits its memory instead.
+    /// Returns the limit, in bytes, of private memory that each process may map after its setup;
+    /// `None` if a cgroup limits it. `default` applies if no limit is set.
     pub const fn memory_growth(&self, default: u64) -> Option<u64> {
         match self.memory {
             None => Some(default),
