@@ -33,12 +33,14 @@ impl GuardedHeader {
     }
 }
 
-/// The guarded copies of the headers of all segments that strategies can write.
+/// The planned headers of all segments that strategies can write, from which overwritten headers
+/// are detected and restored.
 #[derive(Default)]
 pub struct SegmentHeaders(Vec<GuardedHeader>);
 
 impl SegmentHeaders {
-    /// Stores a copy of a new segment's header, unless only trusted roles write the segment.
+    /// Adds a new segment's planned header to those that are checked for overwriting, unless only
+    /// trusted roles write the segment.
     pub fn guard(&mut self, plan: &Plan, segment: &RunSegment, words: &AtomicWords) {
         if segment.is_writable_by_isolated() {
             self.0.push(GuardedHeader {
@@ -50,8 +52,8 @@ impl SegmentHeaders {
         }
     }
 
-    /// Describes the overwritten segment header that only this strategy can have written; `None` if
-    /// there is none.
+    /// Returns the reason to quarantine this strategy if it has overwritten a header that only it
+    /// can write; `None` otherwise.
     pub fn forged_by(&self, strategy: StrategyIndex) -> Option<String> {
         let mut own = self.0.iter().filter(|guarded| guarded.culprit == Some(strategy));
         let what = &own.find(|guarded| guarded.is_forged())?.what;
@@ -59,8 +61,8 @@ impl SegmentHeaders {
         Some(format!("quarantined: {why}: it has overwritten the header of {what}"))
     }
 
-    /// Restores the segment headers that a dead strategy could write, alone or together with
-    /// others.
+    /// Restores the overwritten headers of segments that only this dead strategy, or several
+    /// strategies, could write.
     pub fn restore(&self, strategy: StrategyIndex) {
         let concerned = |guarded: &&GuardedHeader| guarded.culprit.is_none_or(|culprit| culprit == strategy);
         for guarded in self.0.iter().filter(concerned).filter(|guarded| guarded.is_forged()) {

@@ -44,7 +44,8 @@ impl JournalLocks {
         Ok(Self(journals::writers(plan).map(lock).collect::<Result<_>>()?))
     }
 
-    /// Returns the file handles by which the journal writers find their locked files.
+    /// Returns the handles (names and descriptor numbers) by which the journal writers find their
+    /// locked files.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
         self.0.iter().map(|(writer, file)| Handle {
             name: journals::lock_handle(*writer),
@@ -58,8 +59,8 @@ impl JournalLocks {
         self.0.iter().filter(|(writer, _)| roles.contains(writer)).map(|(_, file)| file)
     }
 
-    /// Returns a note that names the other process which has taken a journal lock from the run;
-    /// `None` if none has. Takes back a lock that nobody holds.
+    /// Returns a message that names a process outside the run that holds a lock of the run's
+    /// journals; `None` without one. Takes back a lock that nobody holds.
     pub fn foreign_holder(&self) -> Option<String> {
         let is_taken = |file: &File| matches!(file.try_lock(), Err(TryLockError::WouldBlock));
         let (writer, file) = self.0.iter().find(|(_, file)| is_taken(file))?;
@@ -83,8 +84,8 @@ impl<'a> JournalLockWatch<'a> {
         Self { locks, last_try: Instant::now(), is_noted: false }
     }
 
-    /// Returns a note for the user about a process outside the run that holds a journal lock, at
-    /// most once in a run.
+    /// Checks the journal locks at most every 500 ms; returns, at most once, a message that names a
+    /// foreign holder.
     pub fn poll(&mut self) -> Option<String> {
         if self.is_noted || self.last_try.elapsed() < INTERVAL {
             return None;

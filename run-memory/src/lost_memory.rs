@@ -15,7 +15,8 @@ use shm::ring::SegmentPlace;
 use std::fs;
 use supervision::memory_failure;
 
-/// Returns the names of the run's shared-memory segments that lost memory, each with a description.
+/// Returns the names of the run's shared-memory segments that were truncated or lost pages, each
+/// with a description.
 pub fn lost_segments(segments: &Segments) -> Vec<String> {
     let plan = &segments.plan;
     let is_memory = |place| matches!(place, SegmentPlace::Memory | SegmentPlace::Reserve);
@@ -38,13 +39,14 @@ pub fn lost_segments(segments: &Segments) -> Vec<String> {
     all.into_iter().map(|(what, how)| format!("{what} ({how})")).collect()
 }
 
-/// Returns `true` if the launcher itself has accessed lost shared memory during this run.
+/// Returns `true` if the launcher itself, during this run, has accessed a page that a shared-memory
+/// segment had lost.
 pub fn has_launcher_lost_memory(segments: &Segments) -> bool {
     sigbus::faults() > segments.faults_before
 }
 
-/// Adds the names of shared-memory segments that lost memory to a run's outcome, and returns the
-/// outcome.
+/// Returns a run's outcome as a failure that names the segments that were truncated or lost pages;
+/// unchanged without such segments.
 pub fn name_lost_memory(segments: &Segments, outcome: RunOutcome) -> RunOutcome {
     let lost = lost_segments(segments);
     if lost.is_empty() {

@@ -9,7 +9,8 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-/// The copies of the executable for a plan's processes, in the plan's order.
+/// The copies of this executable, one for each strategy process that shares no program text with
+/// others (`--binary own`).
 #[derive(Debug, Default)]
 pub struct OwnBinaries(Vec<Option<File>>);
 
@@ -31,8 +32,8 @@ impl OwnBinaries {
         plan.processes.iter().map(copy_for).collect::<Result<_>>().map(Self)
     }
 
-    /// Returns the path of the executable copy of a process (index in the plan); `None` if it runs
-    /// from this executable.
+    /// Returns the path of the executable copy that a process (index in the plan) runs from; `None`
+    /// if it has no copy.
     pub fn path(&self, process: usize) -> Option<PathBuf> {
         let file = self.0.get(process)?.as_ref()?;
         Some(format!("/proc/self/fd/{}", file.as_raw_fd()).into())

@@ -33,7 +33,8 @@ use supervision::observations::{OperatorAddition, OperatorEnd};
 use system::pin::pin_beyond_mask;
 use system::process;
 
-/// The shared-memory segments of a run. Dropping it removes their names.
+/// The launcher's handle of a run's shared-memory segments, plan, journal locks and executable
+/// copies. Dropping it removes the segments' names.
 pub struct Segments {
     /// The run's plan, with the file descriptors of segments that processes inherit.
     pub plan: Plan,
@@ -79,8 +80,8 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Creates the control segment of a run, with the plan in it. From now on the run can be found
-    /// and cleaned up.
+    /// Locks the run's journals and creates its control segment, which contains the plan. From now
+    /// on the run can be found and cleaned up.
     pub fn begin(plan: &Plan) -> Result<Self> {
         let mut plan = plan.clone();
         let own_pidfd =
@@ -153,7 +154,8 @@ impl Segments {
         attached
     }
 
-    /// Returns the writer with which operators send commands to a simulated run.
+    /// Returns the writer for operators' commands to a simulated run; `None` if the run has no
+    /// segment for them.
     pub fn operator(&self) -> Option<CommandWriter> {
         let (_, region) = self.heap.iter().find(|(segment, _)| segment.spec.name == COMMANDS_SEGMENT)?;
         Some(CommandWriter::new(&region.words()))
@@ -254,8 +256,8 @@ impl Segments {
         }
     }
 
-    /// Resets the status block of a thread (index in the plan) except for the words in the range
-    /// `stays`.
+    /// Resets the status block (state and counters) of a thread (index in the plan), except for the
+    /// words in the range `stays`.
     pub fn reset_status(&self, thread: usize, stays: Range<usize>) {
         let header = segments::thread_header(&self.plan, thread);
         let rest = [0; LOG_OFFSET - HEADER_WORDS];
@@ -271,21 +273,22 @@ impl Segments {
         }
     }
 
-    /// Returns the lock word that a thread (index in the plan) holds while it lives; `None` if it
-    /// has none.
+    /// Returns the robust-futex word that a thread (index in the plan) holds while it runs; `None`
+    /// if it has none.
     pub fn robust_lock(&self, thread: usize) -> Option<AtomicWords> {
         let mut kept = self.kept.iter();
         let (_, words) = kept.find(|(segment, _)| segment.purpose == SegmentPurpose::Thread(thread))?;
         Some(status::robust_lock(words))
     }
 
-    /// Returns the memory with the engine's repair reports; empty memory in a run without an
-    /// engine.
+    /// Returns the memory in which the engine reports its repairs after deaths of other processes;
+    /// zeros in a run without an engine.
     pub fn repairs(&self) -> AtomicWords {
         self.repairs.clone().unwrap_or_else(|| Region::heap(REPAIRS_WORDS).words())
     }
 
-    /// Returns a view of a segment that the launcher keeps mapped, such as a role's results.
+    /// Returns a read-only view of the segment with this purpose, if the launcher keeps it mapped,
+    /// such as a role's results.
     pub fn view(&self, purpose: SegmentPurpose) -> Option<ReadOnlyWords> {
         let (_, words) = self.kept.iter().find(|(segment, _)| segment.purpose == purpose)?;
         Some(words.clone().into())
@@ -302,7 +305,8 @@ impl Segments {
         self.command_channel.iter().flat_map(commands::entries).map(of).collect()
     }
 
-    /// Returns the operators' commands to end or to add a strategy that the engine has confirmed.
+    /// Returns the strategies that operators have ended and those that they have added, as
+    /// confirmed by the engine.
     pub fn changed_by_operators(&self) -> (Vec<OperatorEnd>, Vec<OperatorAddition>) {
         let (mut removals, mut additions) = (Vec::new(), Vec::new());
         let (Some(channel), Some(answers)) = (&self.command_channel, &self.command_answers) else {
@@ -326,7 +330,8 @@ impl Segments {
         (removals, additions)
     }
 
-    /// Returns the files whose descriptors a process inherits.
+    /// Returns the files (segments, journal locks, the launcher's pidfd) whose descriptors a
+    /// process inherits.
     pub fn inherited_by(&self, process: &ProcessPlan) -> Vec<&File> {
         let end = self.own_pidfd.as_ref().filter(|_| self.plan.inherits_launcher(process));
         let is_contained = self.plan.is_contained(process);
@@ -341,8 +346,8 @@ impl Segments {
         end.into_iter().chain(shim).chain(shared).chain(self.journal_locks.inherited_by(&roles)).collect()
     }
 
-    /// Returns the files whose descriptors the reaper inherits: all logs and the control segment,
-    /// for reading.
+    /// Returns the files that the reaper, which cleans up after a killed launcher, inherits for
+    /// reading: all logs and the control segment.
     pub fn inherited_by_reaper(&self) -> Vec<&File> {
         let is_read = |segment: &RunSegment| {
             matches!(segment.purpose, SegmentPurpose::Control | SegmentPurpose::Thread(_))
@@ -351,8 +356,8 @@ impl Segments {
         shared.map(|(_, shared)| shared.file(Access::Read)).collect()
     }
 
-    /// Returns the address by which the shim of a container opens the run's control segment: a name
-    /// that only the launcher's user may open.
+    /// Returns the address by which the shim, which starts a container, opens the control segment:
+    /// the run's id or a descriptor. The run's id is a name that only the launcher's user may open.
     pub fn shim_address(&self, process: &ProcessPlan) -> String {
         let foreign = self.shim_control.as_ref().filter(|_| self.plan.resources_of(process).user.is_some());
         foreign.map_or_else(|| self.plan.run.clone(), |file| segments::descriptor_address(file.as_raw_fd()))
@@ -365,8 +370,8 @@ impl Segments {
     }
 }
 
-/// Opens a run's control segment at an address that a child process received: see
-/// [`Segments::address`].
+/// Opens a run's control segment at an address from [`Segments::address`], which a child process
+/// received, and reads the plan.
 pub fn open_control(address: &str) -> Result<(Control, Plan)> {
     segments::control_at(address).context("this command is started by the launcher")
 }

@@ -21,7 +21,8 @@ use supervision::observations::{
 };
 use system::clock::Clock;
 
-/// The supervisor's view of a run's shared memory.
+/// The supervisor's access to a run's shared memory: reads states and counters, and performs the
+/// actions that write there.
 pub struct SharedMemory<'a> {
     /// The segments of the run.
     pub segments: &'a Segments,
@@ -52,8 +53,9 @@ impl<'a> SharedMemory<'a> {
         self.repairs.wait(self.repairs.report_count(), at_most);
     }
 
-    /// Reads the state of a run from its shared memory into `observed`. Processes were observed
-    /// before: what is read of a dead process is final.
+    /// Updates `observed` with the threads' states, the roles' counters and the engine's reports in
+    /// the run's shared memory. Processes were observed before: what is read of a dead process is
+    /// final.
     pub fn observe(&self, supervisor: &Supervisor<'_>, clock: &impl Clock, observed: &mut Observations) {
         let plan = &self.segments.plan;
         observed.threads.clear();

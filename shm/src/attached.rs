@@ -11,8 +11,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The process ids at the two ends of a link (two roles), according to the process that started
-/// them.
+/// A lookup of the current process ids of a link's producers and of its consumer.
 pub trait Peers: Send {
     /// Returns the process id of a producer; `None` if it has no process now.
     fn producer(&self, index: usize) -> Option<u32>;
@@ -284,7 +283,8 @@ impl<'a> Attached<'a> {
         header.map_err(|source| RegionError::Header { name, source })
     }
 
-    /// Maps a segment of the run and attaches one end of the ring or board in it.
+    /// Maps a segment of the run, and returns the end of the ring or board in that segment that
+    /// `attach` makes.
     ///
     /// # Errors
     /// As [`Attached::region`]; the error of `attach`.

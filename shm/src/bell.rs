@@ -35,13 +35,14 @@ use core::time::Duration;
 
 /// Index (words) of the doorbell's flag in a thread's segment: set while the thread is asleep.
 pub const BELL: usize = HEADER_WORDS;
-/// Index (words) in a thread's segment through which the launcher and operators ring the doorbell.
-/// Two cache lines after the flag, which senders read at each message.
+/// Index of the word in a thread's doorbell segment through which the launcher and operators wake
+/// the thread. Two cache lines after the flag, which senders read at each message.
 pub const OUTSIDE: usize = BELL + 16;
-/// Index of the first of a thread's words through which it rings other threads' doorbells.
+/// Index of the first word, in a thread's doorbell segment, through which it rings others: one word
+/// for each listening thread.
 pub const RUNG: usize = OUTSIDE + 16;
-/// Number of words in the doorbell segment of a thread that rings no other thread, plus a spare
-/// one.
+/// Number of 64-bit words in the smallest doorbell segment, which has one word for ringing another
+/// thread.
 pub const BELL_WORDS: usize = bell_words(1);
 /// The segment kind of a thread's doorbell, which wakes the thread from its sleep.
 pub const KIND: SegmentKind =
@@ -86,8 +87,8 @@ impl Doorbell {
         Self { flag: listener.slice(BELL, 1), rung: own.slice(RUNG + slot, 1) }
     }
 
-    /// Creates the sender's end for a process that may write the listener's whole segment, such as
-    /// the launcher.
+    /// Creates the sender's end for a process without a thread in the plan, such as the launcher,
+    /// which may write the listener's segment.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].
@@ -144,8 +145,8 @@ impl Listener {
         Self { flag, senders: Vec::new(), park, max_sleep: Duration::MAX }
     }
 
-    /// Also lets a process that writes to none of the rings wake the listener
-    /// ([`Doorbell::from_outside`]).
+    /// Also lets the launcher and operators wake the listener, through a word of the listener's own
+    /// segment ([`Doorbell::from_outside`]).
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].

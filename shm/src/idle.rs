@@ -4,7 +4,7 @@
 use crate::bell::Listener;
 use core::time::Duration;
 
-/// A strategy for the time between two duty cycles that find no work: spin, yield, sleep or park.
+/// A way for a thread to wait after a duty cycle that found no work: spin, yield, sleep or park.
 pub trait Idle {
     /// Whether the idle strategy can yield the core at all.
     const CAN_YIELD: bool = true;
@@ -128,7 +128,8 @@ impl Park {
     /// failed to ring costs a bounded delay.
     const MAX_SLEEP_NS: u64 = 10_000_000;
 
-    /// Creates an idle strategy that sleeps until one of the thread's senders rings.
+    /// Creates an idle strategy that sleeps until a sender rings the doorbell that `listener`
+    /// receives.
     pub fn new(listener: Listener) -> Self {
         Self { listener, armed: false, empty_waits: 0 }
     }

@@ -1,7 +1,8 @@
 //! A small generator of pseudo-random numbers, so that a seed names a workload or a test's case on
 //! every machine.
 
-/// SplitMix64 (Steele, Lea, Flood 2014) with its state, which is the seed at first.
+/// The pseudo-random generator SplitMix64 (Steele, Lea, Flood 2014), given by its 64-bit state,
+/// which is the seed at first.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(pub u64);
 

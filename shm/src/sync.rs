@@ -104,10 +104,10 @@ pub fn yield_now() {
     loom::thread::yield_now();
 }
 
-/// Adds a fence under loom, so that two SeqCst accesses behave as without it. At least one of two
-/// sides sees the other's first access. Natively nothing: the accesses themselves are in the one
-/// order of everything SeqCst. Loom takes a SeqCst access for an AcqRel one and has that order for
-/// fences only, so there it is a fence.
+/// Adds a fence under loom, which treats SeqCst accesses as AcqRel ones, and does nothing
+/// otherwise. With it, at least one of two sides sees the other's first access. Natively the
+/// accesses themselves are in the one order of everything SeqCst; loom has that order for fences
+/// only.
 #[inline(always)]
 pub fn seqcst_for_loom() {
     #[cfg(loom)]

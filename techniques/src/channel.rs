@@ -47,7 +47,7 @@ use shm::ring::{BlockedSlot, Full, Message, PeerFault, Step};
 use shm::sync::{Ordering, seqcst_for_loom, yield_now};
 use std::time::Instant;
 
-/// Maximum length of one sleep of a channel's receiver before it polls again.
+/// Maximum time that a channel's receiver sleeps before it polls again: 10 ms.
 pub const MAX_WAIT: Duration = Duration::from_millis(10);
 
 const AWAKE: u64 = 0;
@@ -60,9 +60,9 @@ pub struct Sender<const W: usize = { shm::ring::MESSAGE_WORDS }> {
 }
 
 impl<const W: usize> Sender<W> {
-    /// Attaches a sending end to a ring, an announcement and the segment that wakes the receiver.
-    /// As [`array_queue::Producer::attach`] does; `waker` is a segment of
-    /// [`BELL_WORDS`](shm::bell::BELL_WORDS).
+    /// Attaches a sending end to a ring, to the segment in which it announces its slots and to the
+    /// segment that wakes the receiver. As [`array_queue::Producer::attach`] does; `waker` is a
+    /// segment of [`BELL_WORDS`](shm::bell::BELL_WORDS).
     ///
     /// # Errors
     /// See [`array_queue::Producer::attach`].
@@ -83,8 +83,8 @@ impl<const W: usize> Sender<W> {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Pushes as [`Sender::try_push`] does, and calls `at` at each step; [`Step::Published`] is
-    /// before the wake-up.
+    /// Pushes a message as [`Sender::try_push`] does, and calls `at` at each step, where tests can
+    /// interrupt the push. [`Step::Published`] is before the wake-up.
     ///
     /// # Errors
     /// [`Full`], as [`shm::ring::Producer::try_push_with`].
@@ -136,8 +136,9 @@ pub struct Receiver<const W: usize = { shm::ring::MESSAGE_WORDS }> {
 }
 
 impl<const W: usize> Receiver<W> {
-    /// Attaches the receiving end to a ring, all announcements and the segment that wakes it. As
-    /// [`array_queue::Consumer::attach`] does; `waker` as in [`Sender::attach`].
+    /// Attaches the receiving end to a ring, to the segments in which producers announce slots and
+    /// to the segment that wakes it. As [`array_queue::Consumer::attach`] does; `waker` as in
+    /// [`Sender::attach`].
     ///
     /// # Errors
     /// See [`array_queue::Producer::attach`].

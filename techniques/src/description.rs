@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use shm::ring::{Home, Step, TechniqueInfo};
 
-/// The properties of a technique, as [`TechniqueInfo`] has them, in a form that a program can pass
-/// to another one.
+/// The properties of a technique, as [`TechniqueInfo`] has them, in a serializable form that one
+/// program can pass to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TechniqueDescription {
     name: String,

@@ -66,7 +66,7 @@ impl<T: SendingEnd> RingEnds<T> {
     }
 }
 
-/// The sending end of a ring of messages, by value or by pointer.
+/// The sending end of a ring of the crate `rtrb`, which carries messages by value or by pointer.
 pub trait SendingEnd: Send + Sized + 'static {
     /// The type of the ring's receiving end.
     type Receiving: MuxQueue + Send + 'static;
@@ -109,13 +109,15 @@ impl MuxQueue for Consumer<LineMessage> {
     }
 }
 
-/// The sending end of a ring of pointers, with the boxes that have come back.
+/// The sending end of an `rtrb` ring of boxed messages, which reuses the boxes that the receiver
+/// returns.
 pub struct PointerSender {
     full: Producer<Box<LineMessage>>,
     free: Consumer<Box<LineMessage>>,
 }
 
-/// The receiving end of a ring of pointers, which returns the boxes.
+/// The receiving end of an `rtrb` ring of boxed messages, which returns each box to the sender for
+/// reuse.
 pub struct PointerReceiver {
     full: Consumer<Box<LineMessage>>,
     free: Producer<Box<LineMessage>>,
@@ -160,7 +162,8 @@ impl MuxQueue for PointerReceiver {
     }
 }
 
-/// The sending end of a technique, which is returned to its ring when it is dropped.
+/// A producer's end of the `rtrb` techniques: dropping it returns the sending end to its ring, for
+/// a successor.
 pub struct RingSender<T: SendingEnd> {
     end: T,
     ring: Arc<RingEnds<T>>,

@@ -89,7 +89,7 @@ pub struct Technique(&'static TechniqueEntry);
 
 static REGISTERED: RwLock<Vec<Technique>> = RwLock::new(Vec::new());
 
-/// The error that a technique cannot be registered.
+/// The reason why a technique cannot be registered: its name is taken or invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RegisterError {
     /// Another technique has the name of the new one.
@@ -220,13 +220,14 @@ impl Technique {
         self.0.record.reference.and_then(Self::from_name)
     }
 
-    /// Returns the most messages that one producer can push into an empty link; `None` if no count
-    /// bounds them.
+    /// Returns the maximum number of messages that one producer can push into an empty link; `None`
+    /// if no count bounds them.
     pub fn capacity(self, spec: &LinkSpec) -> Option<u64> {
         (self.0.capacity)(spec)
     }
 
-    /// Returns the shared-memory segments that a link needs which the technique carries.
+    /// Returns the specifications of the shared-memory segments that a link of this technique
+    /// needs.
     pub fn segments(self, spec: &LinkSpec) -> Vec<SegmentSpec> {
         (self.0.segments)(spec)
     }

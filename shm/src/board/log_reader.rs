@@ -14,8 +14,8 @@ pub enum LogPoll {
     Missed(u64),
 }
 
-/// A reader's position in a board that is read as a log. Its version is the number of entries read
-/// and missed.
+/// A reader that takes every version of a board's cell in order, as the entries of a log, and
+/// counts the missed ones. Its version is the number of the last entry read or missed.
 pub struct LogReader {
     reader: Reader,
     cell: usize,
@@ -23,7 +23,7 @@ pub struct LogReader {
 }
 
 impl Reader {
-    /// Reads a cell of a board as a log from the version `seen` on: every version in order, and the
+    /// Returns a reader of a board's cell as a log: every version after `seen` in order, and the
     /// number missed. Pass [`Reader::version`] to begin with the next version, 0 to read all.
     ///
     /// # Panics
@@ -45,8 +45,8 @@ impl LogReader {
         self.reader.shape().words()
     }
 
-    /// Copies the log's next entry into `into`, or returns that there is none or how many were
-    /// missed. Wait-free: as many loads as the value has words, plus four.
+    /// Copies the log's next entry into `into`; returns the entry's version, that there is none, or
+    /// the number of missed entries. Wait-free: as many loads as the value has words, plus four.
     ///
     /// # Errors
     /// [`ReadError::Backwards`]: the position stays, and the error repeats until the writer has
@@ -59,7 +59,7 @@ impl LogReader {
         self.next_with(into, &mut |_| ())
     }
 
-    /// Copies the log's next entry as [`LogReader::next`] does, and calls `at` as
+    /// Copies the log's next entry as [`LogReader::next`] does, and calls `at` before each load, as
     /// [`Reader::try_read_with`] does.
     ///
     /// # Errors

@@ -109,9 +109,9 @@ impl Reader {
         Err(ReadError::Overtaken { tries: TRIES })
     }
 
-    /// Copies the value of one version of the cell, so that several readers use one version;
-    /// `None` before it is written. A board keeps the newest `slots − 1` versions: the newest
-    /// alone where a value has up to 16 bytes.
+    /// Copies the value of a given version of a board's cell, which may be older than the newest;
+    /// `None` before it is written. So several readers can use one version. A board keeps the
+    /// newest `slots − 1` versions: the newest alone where a value has up to 16 bytes.
     ///
     /// # Errors
     /// [`ReadError::Overwritten`]: `into` holds nothing of use then.
@@ -150,8 +150,9 @@ impl Reader {
         self.try_read_with(cell, into, &mut |_| ())
     }
 
-    /// Reads as [`Reader::try_read`] does, and calls `at` before each load and after the last one.
-    /// It receives the index of the word, so that tests can let the writer run there.
+    /// Reads a board's cell as [`Reader::try_read`] does, and calls `at` before each load and after
+    /// the last one, for tests. It receives the index of the word, so that tests can let the writer
+    /// run there.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`].

@@ -33,7 +33,7 @@ pub struct BoardShape {
 }
 
 impl BoardShape {
-    /// Maximum number of cells of a board.
+    /// Maximum number of cells of a board, each with values of its own: 1,048,576.
     pub const MAX_CELLS: usize = 1 << 20;
     /// Maximum number of 64-bit words of a board's value: 1 MiB.
     pub const MAX_WORDS: usize = 1 << 17;
@@ -49,8 +49,9 @@ impl BoardShape {
         Self::with_slots(cells, words, Self::slots_for(words))
     }
 
-    /// Creates the shape of a board with one cell that is read as a log. A reader may be up to
-    /// `slots` − 1 entries late before it misses some.
+    /// Creates the dimensions of a board that is read as a log: one cell of `slots` slots for
+    /// entries of `words` words. A reader may be up to `slots` − 1 entries late before it misses
+    /// some.
     ///
     /// # Errors
     /// [`BoardError::Shape`].
@@ -122,7 +123,8 @@ impl BoardShape {
         CELLS + cell * self.cell
     }
 
-    /// Returns the offset (words) in the board's segment of the slot that holds a cell's version.
+    /// Returns the offset (words), in the board's segment, of the slot for the given version of a
+    /// cell.
     ///
     /// # Panics
     /// If `cell` is out of range.

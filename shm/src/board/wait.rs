@@ -16,14 +16,15 @@ pub enum Wait {
     Sleep,
 }
 
-/// The longest sleep before a waiting reader of a board polls by itself.
+/// Maximum time (1 ms) that a waiting reader of a board sleeps without a wake-up before it polls
+/// again.
 pub const MAX_SLEEP: Duration = Duration::from_millis(1);
 
 const POLLS_PER_CLOCK_READ: u32 = 64;
 
 impl Reader {
-    /// Waits up to `timeout` for a version of a board's cell above `seen`, and returns it or
-    /// `seen`.
+    /// Waits up to `timeout` until a board's cell has a version other than `seen`, and returns the
+    /// cell's version.
     ///
     /// # Panics
     /// If `cell` is out of range.

@@ -57,7 +57,7 @@ impl Writer {
         self.versions[cell]
     }
 
-    /// Returns the cell's newest value, which may be a crashed predecessor's, and its time in
+    /// Copies a cell's newest value, perhaps a crashed predecessor's, and returns its time in
     /// ticks; `None` before the first write. A value that another process overwrote is returned as
     /// it is.
     ///

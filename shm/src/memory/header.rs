@@ -34,10 +34,12 @@ pub const INDEX: usize = 10;
 /// The first word of every segment: `bulkhead` in ASCII, little endian.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"bulkhead");
 
-/// The version of all segment formats; raised with every change that the layout hash cannot see.
+/// The version of all segment formats, raised with every change that the layout hash (of offsets
+/// and sizes) does not cover.
 pub const VERSION: u64 = 3;
 
-/// Hashes bytes with FNV-1a (Fowler, Noll, Vo), for layouts and run ids.
+/// Returns the FNV-1a hash (Fowler, Noll, Vo) `hash` continued over `bytes`, for layouts and run
+/// ids.
 pub const fn fnv1a(mut hash: u64, bytes: &[u8]) -> u64 {
     let mut i = 0;
     while i < bytes.len() {
@@ -225,8 +227,8 @@ impl Header {
         })
     }
 
-    /// Returns the id and start time of the process that created a segment of any kind. `None` if
-    /// `words` are not a header of this version.
+    /// Returns the process id and start time (clock ticks since boot) of the process that created a
+    /// segment of any kind. `None` if `words` are not a header of this version.
     pub const fn creator(words: &[u64; HEADER_WORDS]) -> Option<(u32, u64)> {
         if words[0] == MAGIC && words[1] == VERSION { Some((words[7] as u32, words[8])) } else { None }
     }
@@ -284,8 +286,8 @@ impl Header {
         Ok(header)
     }
 
-    /// Checks that `capacity` slots of `slot_words` words fit after `offset` words of other
-    /// content.
+    /// Checks that the header's slots have `slot_words` words and fit after `offset` words of other
+    /// content; returns their number.
     ///
     /// # Errors
     /// [`HeaderError::Geometry`].

@@ -14,8 +14,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-/// A named segment whose lock this process holds. Dropping it releases the lock and leaves the
-/// name.
+/// A named shared-memory segment whose file this process has locked, as the segment's owner.
+/// Dropping it releases the lock and leaves the name.
 pub struct OwnedSegment {
     name: String,
     file: File,
@@ -48,8 +48,8 @@ impl OwnedSegment {
         }
     }
 
-    /// Takes the lock of a segment whose owner has died. `None` if another process holds it or has
-    /// just removed the name.
+    /// Takes over a named segment whose owner's process has ended, by locking the segment's file.
+    /// `None` if another process holds the lock or has just removed the name.
     ///
     /// # Errors
     /// No segment has that name; the file is not memory of this user.

@@ -201,8 +201,8 @@ impl AtomicWords {
         self.region.set_header(header)
     }
 
-    /// Returns `true` if a page of the region was lost and replaced by zeros in this process. See
-    /// [`sigbus`](super::sigbus).
+    /// Returns `true` if this process has accessed a page of the region without memory, as after a
+    /// truncation, and got zeros. See [`sigbus`](super::sigbus).
     #[cfg(not(loom))]
     pub fn is_lost(&self) -> bool {
         self.region.guard.as_ref().is_some_and(Guard::is_lost)
@@ -245,7 +245,8 @@ impl ReadOnlyWords {
         load_read_only(&self.0[index], ordering)
     }
 
-    /// Returns `true` if a page of the region was lost, as [`AtomicWords::is_lost`] does.
+    /// Returns `true` if this process has accessed a page of the region without memory, as
+    /// [`AtomicWords::is_lost`] does.
     #[cfg(not(loom))]
     pub fn is_lost(&self) -> bool {
         self.0.is_lost()

@@ -119,7 +119,8 @@ impl Shared {
         Ok((Self { what: what.to_owned(), write, read }, region.words()))
     }
 
-    /// Creates a named segment that every child maps read-only: the control segment.
+    /// Opens the named segment at `path` with two read-only descriptors, since every child only
+    /// reads it: the control segment.
     ///
     /// # Errors
     /// What the system refused.
@@ -127,8 +128,8 @@ impl Shared {
         Ok(Self { what: what.to_owned(), write: File::open(path)?, read: File::open(path)? })
     }
 
-    /// Opens the segment at `path` for processes that may write it: those that inherit its write
-    /// descriptor.
+    /// Opens the named segment at `path` with a writable and a read-only descriptor, of which each
+    /// child inherits one at most.
     ///
     /// # Errors
     /// What the system refused.
@@ -177,9 +178,9 @@ pub(crate) fn is_size_sealed(memory: &File) -> io::Result<bool> {
 /// that panicked left nothing half done.
 static INHERITANCE_LOCK: Mutex<()> = Mutex::new(());
 
-/// Starts children that inherit these descriptors and the standard three, and no others. Not even
-/// those that this process inherited by accident, from a shell for example. Children started
-/// afterwards do not inherit them.
+/// Calls `start`, whose child processes inherit these descriptors and the standard three, and no
+/// others. Not even those that this process inherited by accident, from a shell for example.
+/// Children started afterwards do not inherit them.
 ///
 /// Whether a descriptor is inherited is a property of the whole process. One call at a time is
 /// therefore let through; a thread that concurrently starts a child by other means

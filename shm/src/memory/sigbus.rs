@@ -105,13 +105,15 @@ impl Drop for Guard {
     }
 }
 
-/// Returns how many lost pages were replaced by zeros in this process.
+/// Returns the number of lost pages (of truncated files, for example) that this process's SIGBUS
+/// handler has replaced by zeros.
 pub fn faults() -> u64 {
     // Relaxed: a count; see `Guard::is_lost`.
     FAULTS.load(Ordering::Relaxed)
 }
 
-/// Installs the SIGBUS handler of this process.
+/// Installs this process's SIGBUS handler, which replaces a lost page of shared memory by zeros so
+/// that the process continues.
 ///
 /// # Errors
 /// What the system refused.

@@ -11,9 +11,9 @@ use super::payload::{MAX_MESSAGE_BYTES, from_word, to_word};
 use super::technique_queue::Queue;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-/// A handle of a queue of messages of a fixed number of bytes, which is known when the program
-/// runs. For interfaces of other languages; a program in Rust has
-/// [`MessageQueue`](super::MessageQueue), whose processes may use the same queue.
+/// A handle of a queue whose message size in bytes is chosen at run time and not by a Rust type.
+/// For interfaces of other languages; a program in Rust has [`MessageQueue`](super::MessageQueue),
+/// whose processes may use the same queue.
 ///
 /// ```
 /// use shm::queue::{self, ByteQueue};
@@ -56,8 +56,8 @@ impl ByteQueue {
         Self::seal_sized(producers, capacity, check_bytes(message_bytes)?)
     }
 
-    /// Opens a queue that another process has created under a name, for messages of any size:
-    /// [`ByteQueue::message_bytes`].
+    /// Opens a queue that another process has created under a name, with the queue's own message
+    /// size ([`ByteQueue::message_bytes`]).
     ///
     /// # Errors
     /// As [`open`](super::open), without a size that is expected.
@@ -65,8 +65,8 @@ impl ByteQueue {
         Self::open_sized(name)?.with_checked_size()
     }
 
-    /// Opens the sealed queue that another process created, for messages of any size:
-    /// [`ByteQueue::message_bytes`].
+    /// Opens the sealed queue that another process created, given its two descriptors, with the
+    /// queue's own message size. See [`ByteQueue::message_bytes`].
     ///
     /// # Errors
     /// As [`from_fds`](super::from_fds), without a size that is expected.
@@ -209,9 +209,9 @@ impl ByteQueue {
         })
     }
 
-    /// Attaches a sender in place of a crashed producer, which continues after its last message.
-    /// What the crashed one had pushed arrives; a message that it was pushing does not. The
-    /// receiver does not need to do anything.
+    /// Attaches a sender in place of the crashed producer with this index, and continues after that
+    /// producer's last message. What the crashed one had pushed arrives; a message that it was
+    /// pushing does not. The receiver does not need to do anything.
     ///
     /// # Errors
     /// [`QueueError::Producer`]; [`QueueError::ProducerAlive`]; [`QueueError::Retired`]; segments

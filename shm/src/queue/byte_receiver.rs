@@ -63,8 +63,8 @@ impl ByteReceiver {
         self.message_bytes
     }
 
-    /// Returns the layout of the ring that code of another language may pop from without a call,
-    /// and the receiver's position there. `None` for a queue of several producers, while the
+    /// Returns the memory layout of the ring, and the receiver's position, for code of another
+    /// language that pops without a call. `None` for a queue of several producers, while the
     /// receiver is armed, and while it has a message that was taken: then each pop is a call.
     pub fn layout(&mut self) -> Option<(PackedLayout, EndPosition)> {
         if self.has_taken || self.waiter.is_armed() {
@@ -73,14 +73,14 @@ impl ByteReceiver {
         self.rings.only().map(|ring| (ring.layout(), ring.position()))
     }
 
-    /// Returns the layout of the first producer's ring, whether or not it may be popped from
-    /// without a call now.
+    /// Returns the memory layout of the first producer's ring, whether or not other code may pop
+    /// from it without a call.
     pub fn ring_layout(&self) -> PackedLayout {
         self.rings.first_layout()
     }
 
-    /// Continues at the queue's position to which code of another language has popped. Does nothing
-    /// unless [`ByteReceiver::layout`] returns a ring.
+    /// Moves the receiver to `position`, up to which code of another language has popped without a
+    /// call. Does nothing unless [`ByteReceiver::layout`] returns a ring.
     pub fn set_position(&mut self, position: EndPosition) {
         if let (Some(ring), false) = (self.rings.only(), self.has_taken) {
             ring.set_position(position);
@@ -113,9 +113,8 @@ impl ByteReceiver {
         Ok(popped?.is_some())
     }
 
-    /// Takes the next message and keeps its slot, as [`Receiver::take`](super::Receiver::take)
-    /// does, until [`ByteReceiver::release`] or [`ByteReceiver::put_back`], before which no other
-    /// message can be taken. `None`: there is none now.
+    /// Takes the next message but keeps its slot until [`ByteReceiver::release`] or
+    /// [`ByteReceiver::put_back`]; no other can be taken before. `None`: there is none now.
     ///
     /// The bytes are the receiver's own copy, aligned to 8 bytes, which no producer can change.
     ///
@@ -149,7 +148,7 @@ impl ByteReceiver {
         Ok(taken?.is_some())
     }
 
-    /// Frees the queue's slot of the message that was taken, which is not taken again. Returns
+    /// Frees the slot of the message that was taken, so that it is not delivered again. Returns
     /// `false` if there was none.
     ///
     /// Release: everything that this thread did with the message comes before its slot is reused.
@@ -162,8 +161,8 @@ impl ByteReceiver {
         has_taken
     }
 
-    /// Makes the message that was taken the next one of its producer again. Messages of other
-    /// producers may come first. Returns `false` if there was none.
+    /// Puts the message that was taken back into the queue, as the next one of its producer.
+    /// Messages of other producers may come first. Returns `false` if there was none.
     pub fn put_back(&mut self) -> bool {
         let has_taken = core::mem::take(&mut self.has_taken);
         if has_taken {
@@ -227,8 +226,8 @@ impl ByteReceiver {
         Ok(Some(result))
     }
 
-    /// Takes up to as many messages of one producer as `messages` has room for, next to each other.
-    /// Returns their number, 0 if there is none now: see
+    /// Copies waiting messages of one producer into `messages`, next to each other, as many as fit,
+    /// and frees their slots together. Returns their number, 0 if there is none now: see
     /// [`Receiver::pop_many`](super::Receiver::pop_many).
     ///
     /// # Errors
@@ -254,7 +253,7 @@ impl ByteReceiver {
         Ok(taken.unwrap_or(0))
     }
 
-    /// Passes up to `max` messages of one producer to `each`, and then frees their places together.
+    /// Passes up to `max` messages of one producer to `each`, and then frees their slots together.
     /// Returns their number: see [`Receiver::drain`](super::Receiver::drain). The bytes are the
     /// receiver's own copy, as those of [`ByteReceiver::take`].
     ///
@@ -383,9 +382,9 @@ impl ByteReceiver {
         Ok(self.drain_check(index)?.is_some())
     }
 
-    /// Frees the end of the dead or retired producer with this index for a new sender, memory
-    /// reset. Returns `false` while it has messages to pop. A successor that only continues can
-    /// [`resume_sender`](super::ByteQueue::resume_sender) instead; a damaged ring needs this.
+    /// Resets the memory of the dead or retired producer with this index, so that a new sender can
+    /// attach there. Returns `false` while it has messages to pop. A successor that only continues
+    /// can [`resume_sender`](super::ByteQueue::resume_sender) instead; a damaged ring needs this.
     ///
     /// # Errors
     /// As [`ByteReceiver::retire`].

@@ -56,7 +56,7 @@ impl ByteSender {
         Ok(())
     }
 
-    /// Puts the first of some messages into the queue as
+    /// Puts messages into the queue from the first on, as many as fit, as
     /// [`Sender::push_many`](super::Sender::push_many) does. They lie next to each other.
     ///
     /// # Errors
@@ -96,23 +96,25 @@ impl ByteSender {
         self.waker.wake();
     }
 
-    /// Returns the word that is not 0 once the receiver has waited, for code of another language.
-    /// While it is 0, no wake-up is needed.
+    /// Returns the word that is 0 while a push needs no [`ByteSender::wake`], for code of another
+    /// language. It is not 0 once the receiver has waited.
     pub fn wake_flag(&self) -> &AtomicU64 {
         self.waker.flag()
     }
 
-    /// Returns the layout of the sender's ring, for code of another language.
+    /// Returns the memory layout of the sender's ring, for code of another language that pushes
+    /// without a call.
     pub fn layout(&self) -> PackedLayout {
         self.ring.layout()
     }
 
-    /// Returns the sender's position in its ring.
+    /// Returns the sender's own position in its ring, and the one up to which it may push.
     pub const fn position(&self) -> EndPosition {
         self.ring.position()
     }
 
-    /// Continues at the ring's position to which code of another language has pushed.
+    /// Moves the sender to `position` in its ring, up to which code of another language has pushed
+    /// without a call.
     #[inline]
     pub fn set_position(&mut self, position: EndPosition) {
         self.ring.set_position(position);

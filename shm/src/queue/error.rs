@@ -5,8 +5,8 @@ use crate::memory::RegionError;
 use crate::ring::{Full, PeerFault};
 use thiserror::Error;
 
-/// Maximum number of producers of a queue, limited by the block owners of `linked`. It has a
-/// limited number of bits for the owner of a block.
+/// Maximum number of producers of a queue: the technique `linked` has limited bits for the owner of
+/// a memory block.
 pub const MAX_PRODUCERS: usize = 1 << 10;
 
 /// Maximum number of slots of a ring.
@@ -162,7 +162,7 @@ pub struct ProducerFault {
     pub fault: PeerFault,
 }
 
-/// Errors of a push or a pop of a message whose size is known when the program runs.
+/// Errors of a push or a pop on a queue whose message size is chosen at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ByteError {

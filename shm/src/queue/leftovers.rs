@@ -106,9 +106,9 @@ pub fn leftovers(name: &str) -> Result<Vec<String>, QueueError> {
     }))
 }
 
-/// Removes the files of a queue whose creator was killed, and returns their names; none if there is
-/// nothing. A process that is attached keeps the memory that it has mapped. A file that does not
-/// match the queue's list stays: another program's, or one whose header was overwritten.
+/// Removes the files of a queue whose creator was killed, and returns their names; an empty list if
+/// there are none. A process that is attached keeps the memory that it has mapped. A file that does
+/// not match the queue's list stays: another program's, or one whose header was overwritten.
 ///
 /// # Errors
 /// [`QueueError::Living`]: nothing is removed then. A name that is none; what the system refused.

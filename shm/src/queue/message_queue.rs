@@ -153,9 +153,9 @@ impl<T: Message> MessageQueue<T> {
         self.queue.sender().map(Sender::from_bytes)
     }
 
-    /// Attaches a sender in place of a crashed producer, which continues after its last message.
-    /// What the crashed one had pushed arrives; a message that it was pushing does not. The
-    /// receiver does not need to do anything.
+    /// Attaches a sender in place of the crashed producer with this index, and continues after that
+    /// producer's last message. What the crashed one had pushed arrives; a message that it was
+    /// pushing does not. The receiver does not need to do anything.
     ///
     /// # Errors
     /// [`QueueError::Producer`]; [`QueueError::ProducerAlive`]; [`QueueError::Retired`]; segments

@@ -88,9 +88,9 @@ impl<T: Message> Receiver<T> {
         Ok(popped?.is_some())
     }
 
-    /// Takes up to as many messages of one producer as `messages` has room for, and frees their
-    /// places together. Returns their number, 0 if there is none now;
-    /// [`Receiver::last_producer`] tells whose they are.
+    /// Copies waiting messages of one producer into `messages`, as many as fit, and frees their
+    /// slots together. Returns their number, 0 if there is none now; [`Receiver::last_producer`]
+    /// tells whose they are.
     ///
     /// **At most once:** a receiver that is killed before it has used the messages loses them.
     ///
@@ -102,7 +102,7 @@ impl<T: Message> Receiver<T> {
         self.receiver.take_batch(max, |ring| ring.copy_many(max, messages.as_mut_bytes(), size_of::<T>()))
     }
 
-    /// Passes up to `max` messages of one producer to `each`, and then frees their places together.
+    /// Passes up to `max` messages of one producer to `each`, and then frees their slots together.
     /// Returns their number, 0 if there is none now.
     ///
     /// **At least once:** all of them arrive again if `each` panics, or if the receiver is killed
@@ -182,9 +182,10 @@ impl<T: Message> Receiver<T> {
         self.receiver.retire(index)
     }
 
-    /// Frees the end of the dead or retired producer with this index for a new sender, memory
-    /// reset. Returns `false` while it has messages to pop. A successor that only continues can
-    /// [`resume_sender`](super::MessageQueue::resume_sender) instead; a damaged ring needs this.
+    /// Resets the memory of the dead or retired producer with this index, so that a new sender can
+    /// attach there. Returns `false` while it has messages to pop. A successor that only continues
+    /// can [`resume_sender`](super::MessageQueue::resume_sender) instead; a damaged ring needs
+    /// this.
     ///
     /// # Errors
     /// As [`Receiver::retire`].

@@ -31,8 +31,8 @@ impl<T: Message> Sender<T> {
         self.sender.push_checked(message.as_bytes())
     }
 
-    /// Puts the first of some messages into the queue, up to as many as fit, with one wake-up.
-    /// Returns their number. A sender that is killed here has pushed the first ones, or none.
+    /// Puts messages into the queue from the first on, as many as fit, with one wake-up. Returns
+    /// their number. A sender that is killed here has pushed the first ones, or none.
     ///
     /// Release: as [`Sender::push`].
     #[inline]

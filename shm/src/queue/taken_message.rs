@@ -23,7 +23,7 @@ impl<'a, T: Message> TakenMessage<'a, T> {
         Self { receiver, message, is_released: false }
     }
 
-    /// Frees the message's slot for its sender: it has been used, and is not taken again.
+    /// Frees the slot of a message that has been used, so that it is not delivered again.
     ///
     /// Release: everything that this thread did with the message comes before its slot is reused.
     #[inline]

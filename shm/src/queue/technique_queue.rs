@@ -32,8 +32,8 @@ pub fn pair<T: Link>(capacity: u32) -> Result<(T::Producer, T::Consumer), QueueE
     Ok((queue.producer(0)?, consumer))
 }
 
-/// A queue of one technique, from which its ends are attached: at most one consumer, and one of
-/// each producer.
+/// A handle of a queue with the technique (algorithm) `T`, to which one consumer and several
+/// producers can be attached.
 pub struct Queue<T: Link> {
     /// `None` on the heap and in sealed memory.
     name: Option<String>,
@@ -320,7 +320,7 @@ impl<T: Link> Queue<T> {
         Ok(producer.inspect_err(|_| descriptor::free_end(&self.words, end))?)
     }
 
-    /// Drops this handle without cleaning up, as the death of its process would: the names stay.
+    /// Drops this handle as a killed process would: the queue's names in `/dev/shm` stay.
     #[cfg(any(test, feature = "fixtures"))]
     pub fn abandon(mut self) {
         self.owned = None;
@@ -353,9 +353,9 @@ impl<T: Link> Queue<T> {
         Ok(consumer)
     }
 
-    /// Frees the end of a dead producer, with its memory reset, for a new producer. Returns `true`
-    /// when a successor can attach, `false` while messages are still to be taken: pop and call it
-    /// again. The module's documentation has the whole protocol.
+    /// Repairs and resets the memory of the dead producer with this index, so that a successor can
+    /// be attached. Returns `true` when a successor can attach, `false` while messages are still to
+    /// be taken: pop and call it again. The module's documentation has the whole protocol.
     ///
     /// Repairs what the dead producer left ([`Consumer::retire`]), resets its memory, restores
     /// the headers of all segments, and takes from its index again ([`Consumer::renew`]), in this

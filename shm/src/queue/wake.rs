@@ -28,7 +28,8 @@ pub(super) const FLAG: &str = "queue.wake";
 /// Name of the FIFO that wakes the receiver, within the queue.
 pub(super) const FIFO: &str = "queue.fifo";
 
-/// Maximum time that a receiver sleeps although a killed sender left a message without waking it.
+/// Maximum time (100 ms) that a receiver sleeps although a killed sender left a message without
+/// waking it.
 pub const MAX_WAIT: Duration = Duration::from_millis(100);
 
 /// Time from the first time that a queue's flag is armed until its rings are checked. A store

@@ -6,7 +6,8 @@ use crate::attached::Attached;
 use crate::memory::{AtomicWords, HeaderError, ReadOnlyWords, RegionError};
 
 impl Attached<'_> {
-    /// Attaches a producer's end of a link with several producers, which the technique `T` carries.
+    /// Attaches the sending end of one producer to a link from several producers, which the
+    /// technique (queue algorithm) `T` carries.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -14,8 +15,8 @@ impl Attached<'_> {
         T::producer(spec, index, self)
     }
 
-    /// Attaches the consumer's end of a link with several producers, which the technique `T`
-    /// carries.
+    /// Attaches the receiving end of a link from several producers, which the technique (queue
+    /// algorithm) `T` carries.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -23,7 +24,8 @@ impl Attached<'_> {
         T::consumer(spec, self)
     }
 
-    /// Attaches the sending end of a link (a ring between two agents) with one producer.
+    /// Attaches the sending end of a link with one producer, which is an SPSC ring between two
+    /// agents.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -32,7 +34,8 @@ impl Attached<'_> {
         named(what, spsc::Producer::attach_parts(&tail, &head))
     }
 
-    /// Attaches the receiving end of a link (a ring between two agents) with one producer.
+    /// Attaches the receiving end of a link with one producer, which is an SPSC ring between two
+    /// agents.
     ///
     /// # Errors
     /// As [`Attached::region`].

@@ -69,7 +69,8 @@ pub enum PeerFault {
     },
 }
 
-/// The numbers of memory blocks that a technique has used for the first time and again.
+/// Two counts of a queue's memory blocks: blocks used for the first time, and times that a block
+/// was used again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allocation {
     /// Blocks that were used for the first time: memory that the run had not touched before.
@@ -78,7 +79,8 @@ pub struct Allocation {
     pub reused: u64,
 }
 
-/// The sending end of a queue that carries a hand-off, one for each producer. One thread at a time.
+/// The sending end of a queue from several producers to one consumer; each producer has its own.
+/// One thread at a time.
 pub trait Producer: Send {
     /// Pushes a message into the queue, or returns [`Full`]. Never blocks, and never panics
     /// whatever the peers wrote.
@@ -124,8 +126,7 @@ pub struct BlockedSlot {
     pub announcer: Option<usize>,
 }
 
-/// The receiving end of a queue that carries a hand-off from several producers. One thread at a
-/// time.
+/// The receiving end of a queue from several producers to one consumer. One thread at a time.
 pub trait Consumer: Send {
     /// Takes a message, with the index of its producer if the memory shows it; `None` if the queue
     /// is empty. First in, first out for each producer; no order between producers. Never blocks.

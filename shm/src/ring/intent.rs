@@ -50,13 +50,16 @@
 use crate::memory::{AtomicWords, Header, HeaderError, SegmentKind, Word, header::HEADER_WORDS};
 use crate::sync::Ordering;
 
-/// Offset (words) of the ring position that a producer announced.
+/// Offset (words), in a producer's segment for announcements, of the announced ring position plus
+/// 1; 0 there means none.
 pub const POSITION: usize = HEADER_WORDS;
-/// Offset (words) of the memory block that a producer announced.
+/// Offset (words), in a producer's segment for announcements, of the announced memory block's id
+/// plus 1; 0 there means none.
 pub const BLOCK: usize = POSITION + 1;
 /// Words for the two, and nothing else in their lines.
 const LINES: usize = 16;
-/// Words in the segment in which a producer announces the slot that it is about to write.
+/// Number of 64-bit words in the segment in which a producer announces the slot that it is about to
+/// write.
 pub const INTENT_WORDS: usize = HEADER_WORDS + LINES;
 /// The segment kind of one producer's announcements of the slots that it is about to write. Written
 /// by that producer.
@@ -70,8 +73,8 @@ fn check(words: &AtomicWords) -> Result<u64, HeaderError> {
     if header.capacity == 1 { Ok(header.index) } else { Err(header.bad_geometry()) }
 }
 
-/// A producer's end of its announcements of the slots that it is about to write. For rings that
-/// several producers write.
+/// A producer's end for announcing the slot that it is about to write, so that a claim can be
+/// repaired after its crash. For rings that several producers write.
 pub struct Intent {
     position: Word,
     block: Word,
@@ -117,11 +120,13 @@ impl Intent {
     }
 }
 
-/// The consumer's view of all producers' announcements, and which producers are dead.
+/// The consumer's view of the slots that all producers have announced, with a mark on each producer
+/// that is dead.
 pub struct Intents(Vec<(AtomicWords, bool)>);
 
 impl Intents {
-    /// Attaches the announcements of all producers of a ring, in producer order.
+    /// Attaches the consumer's view to the announcement segments of all producers of a ring, in
+    /// producer order.
     ///
     /// # Errors
     /// A header that is not of such a segment.
@@ -136,7 +141,8 @@ impl Intents {
         self.0.get_mut(producer).map(|(_, is_dead)| *is_dead = true).is_some()
     }
 
-    /// Marks a dead producer as retired, so that later announcements are its successor's.
+    /// Clears a dead producer's announcements and its mark as dead, so that later announcements
+    /// count as its successor's.
     ///
     /// # Panics
     /// If `producer` is out of range, as [`Intents::position`] and [`Intents::block`].
@@ -148,13 +154,14 @@ impl Intents {
         *is_dead = false;
     }
 
-    /// Returns the ring position that a dead producer announced last.
+    /// Returns the ring position that a dead producer announced last; `None` if it announced none.
     pub fn position(&self, producer: usize) -> Option<u64> {
         // Relaxed: its death is certain, and so are all its stores.
         self.0[producer].0[0].load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Returns the index of the memory block that a dead producer announced last.
+    /// Returns the id of the memory block that a dead producer announced last; `None` if it
+    /// announced none.
     pub fn block(&self, producer: usize) -> Option<usize> {
         let block = self.0[producer].0[BLOCK - POSITION].load(Ordering::Relaxed);
         usize::try_from(block.checked_sub(1)?).ok()
@@ -172,7 +179,8 @@ impl Intents {
         self.any(position, |_| true)
     }
 
-    /// Returns the first producer not known to be dead that announces this ring position.
+    /// Returns the index of the first producer, not known to be dead, that announces this ring
+    /// position; `None` without one.
     pub fn announcer(&self, position: u64) -> Option<usize> {
         let announced = position.wrapping_add(1);
         // Relaxed: see `Consumer::blocked`.
@@ -220,7 +228,8 @@ mod link {
         format!("{}-{index}.intent", spec.name)
     }
 
-    /// Specifies the segments with the announcements of a link's producers.
+    /// Returns the specifications of the segments in which a link's producers announce slots, one
+    /// for each producer.
     pub fn segments(spec: &LinkSpec) -> impl Iterator<Item = SegmentSpec> {
         (0..spec.producers).map(|index| {
             // The consumer clears what a dead producer had announced.
@@ -230,7 +239,8 @@ mod link {
         })
     }
 
-    /// Attaches the segment with the announcements of one producer.
+    /// Maps the segment in which one producer announces the slots that it is about to write, and
+    /// returns its words.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -242,7 +252,8 @@ mod link {
         Ok(attached.region(&name(spec, index), super::KIND)?.words())
     }
 
-    /// Attaches the announcements of all producers, for the consumer.
+    /// Maps the segments with the slot announcements of all producers, for the consumer, and
+    /// returns their words in producer order.
     ///
     /// # Errors
     /// As [`Attached::region`].

@@ -5,7 +5,8 @@ use super::{Consumer, Producer};
 use crate::attached::{Access, Attached};
 use crate::memory::{RegionError, SegmentKind};
 
-/// The specification of a link with several producers: its name, its producers, its slots.
+/// The specification of a link (a queue from several producers to one consumer): its name, number
+/// of producers and slots.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkSpec<'a> {
     /// The link's name, such as `submit` or `completion`; the names of its segments begin with it.
@@ -16,7 +17,7 @@ pub struct LinkSpec<'a> {
     pub capacity: u32,
 }
 
-/// The kind of file behind a segment's name in `/dev/shm`: memory, FIFO, socket or directory.
+/// The kind of file under a segment's name in `/dev/shm`: memory, FIFO, socket or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPlace {
     /// Memory: reserved and prefaulted.
@@ -91,14 +92,14 @@ impl EndRights {
     pub const ALL_WRITE: Self =
         Self { only: None, producer: Some(Access::Write), consumer: Some(Access::Write) };
 
-    /// Returns the rights to a segment that one producer and the consumer use.
+    /// Returns the access rights to a segment that one producer (by index) and the consumer use.
     pub const fn for_producer(producer: usize, may: Access, consumer_may: Access) -> Self {
         Self { only: Some(producer), producer: Some(may), consumer: Some(consumer_may) }
     }
 }
 
-/// A technique: a queue that can carry a link with several producers. It has properties, and builds
-/// the two ends over regions.
+/// A technique: a queue algorithm, or a kernel object such as a pipe, for a link from several
+/// producers to one consumer. It has properties, and builds the two ends over regions.
 pub trait Link: 'static {
     /// The technique's name and properties.
     const INFO: TechniqueInfo;

@@ -5,7 +5,7 @@
 
 use thiserror::Error;
 
-/// Words in a ring's message.
+/// Number of 64-bit words in a ring's message.
 pub const MESSAGE_WORDS: usize = 7;
 
 /// One message of seven 64-bit words: 56 bytes; with its slot's sequence one cache line.

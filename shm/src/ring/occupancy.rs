@@ -22,9 +22,9 @@ fn leading(count: u64, mut matches: impl FnMut(u64) -> Option<bool>) -> Option<u
     Some(low)
 }
 
-/// Counts the messages published and not taken in an SPSC ring. Its consumer has taken `head`;
-/// `word` loads a word of the producer's part. `None`: a word could not be had, or the capacity is
-/// not a power of two.
+/// Returns the number of messages that wait in an SPSC ring, for an observer that only reads the
+/// ring's words. The ring's consumer has taken `head`; `word` loads a word of the producer's part.
+/// `None`: a word could not be had, or the capacity is not a power of two.
 pub fn spsc(capacity: u64, head: u64, mut word: impl FnMut(usize) -> Option<u64>) -> Option<u64> {
     let mask = capacity.checked_sub(1).filter(|_| capacity.is_power_of_two())?;
     let slot = spsc::slot_words(MESSAGE_WORDS);
@@ -37,8 +37,8 @@ pub fn spsc(capacity: u64, head: u64, mut word: impl FnMut(usize) -> Option<u64>
     })
 }
 
-/// Counts the positions claimed and not freed in an `array-queue` ring of that capacity. `None`: as
-/// [`spsc()`].
+/// Returns the number of positions claimed and not freed in an `array-queue` ring, for an observer
+/// that only reads its words. `None`: as [`spsc()`].
 pub fn array_queue(capacity: u64, mut word: impl FnMut(usize) -> Option<u64>) -> Option<u64> {
     let mask = capacity.checked_sub(1).filter(|_| capacity.is_power_of_two())?;
     // A scribbled tail must not make numbers overflow.

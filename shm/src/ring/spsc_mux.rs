@@ -50,8 +50,9 @@ impl Mux {
         self.rings.iter().all(|(index, ring)| *index != producer || ring.looks_empty())
     }
 
-    /// Moves the ring of the message that was taken last back by `count` messages, which must not
-    /// have been released. Messages of other rings may be taken before they are taken again.
+    /// Moves back by `count` messages in the ring of the message that was taken last, so that they
+    /// are taken again. They must not have been released. Messages of other rings may be taken
+    /// before them.
     pub fn rewind(&mut self, count: u64) {
         if let Some((_, ring)) = self.rings.get_mut(self.last_taken) {
             ring.rewind(count);
@@ -84,8 +85,8 @@ impl Mux {
         message.map(|message| (Some(producer), message))
     }
 
-    /// Returns the position in its ring of the message that was last taken without being freed;
-    /// `None` if none was.
+    /// Returns the position in its ring of the message that [`take`](super::Consumer::take)
+    /// returned last; `None` if none was taken.
     #[inline(always)]
     pub fn taken_position(&self) -> Option<u64> {
         self.rings.get(self.last_taken)?.1.taken().checked_sub(1)
@@ -99,8 +100,8 @@ impl Mux {
     }
 }
 
-/// Returns the index, from `next` on and round the end, of the first queue that is not empty. The
-/// scan of every technique with a queue for each producer.
+/// Returns the index of the first non-empty queue in a round-robin scan that begins at `next`;
+/// `None` if all are empty. The scan of every technique with a queue for each producer.
 #[inline(always)]
 pub fn next_nonempty<Q>(queues: &[Q], next: usize, is_empty: impl Fn(&Q) -> bool) -> Option<usize> {
     // From `next` to the end, then from the start to `next`: round-robin without a division.
@@ -209,7 +210,7 @@ impl super::Producer for SpscMuxProducer {
 /// The producer's end of the technique `spsc-mux`, with an SPSC ring of its own.
 pub struct SpscMuxProducer(pub spsc::Producer);
 
-/// Returns the name of the segment with a producer's ring within the run.
+/// Returns the name, within the run, of the segment with a producer's ring.
 pub fn ring_name(spec: &LinkSpec, index: usize) -> String {
     format!("{}-{index}", spec.name)
 }

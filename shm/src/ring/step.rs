@@ -69,8 +69,8 @@ impl core::fmt::Display for Step {
     }
 }
 
-/// Calls `at` for a step of a push; its `Break` abandons the push there. Compiles to nothing for an
-/// `at` that always continues.
+/// Calls `at` for a step of a push, and returns [`Full`] to abandon the push there if `at` breaks.
+/// Compiles to nothing for an `at` that always continues.
 ///
 /// # Errors
 /// [`Full`] if `at` broke off.
@@ -95,8 +95,8 @@ pub fn whole(
     Ok(())
 }
 
-/// Writes a message's words into its slot, with [`Step::HalfWritten`] before the second half and
-/// [`Step::Written`] after it.
+/// Writes a message's words into its slot, and calls `at` before the second half and after the last
+/// word. The steps are [`Step::HalfWritten`] and [`Step::Written`].
 ///
 /// # Errors
 /// [`Full`] if `at` broke off.

@@ -2,7 +2,8 @@
 
 use super::step::Step;
 
-/// The memory in which a technique keeps its messages: heap, shared memory or kernel.
+/// The memory in which a technique keeps its messages: heap, shared memory, kernel, or files of a
+/// third-party transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 pub enum Home {
@@ -51,8 +52,8 @@ pub struct TechniqueInfo {
 }
 
 impl TechniqueInfo {
-    /// Describes a bounded technique whose producers share one queue, with no visible step within a
-    /// push.
+    /// Describes a technique with the default properties: bounded, one queue for all producers, no
+    /// steps within a push.
     pub const fn new(name: &'static str, home: Home) -> Self {
         Self {
             name,
@@ -86,7 +87,8 @@ impl TechniqueInfo {
         Self { bounded: false, ..self }
     }
 
-    /// Declares that the queue has exactly the requested number of slots, whatever the number.
+    /// Declares that the queue has exactly the requested number of slots, which need not be a power
+    /// of two.
     #[must_use]
     pub const fn exact_capacity(self) -> Self {
         Self { exact_capacity: true, ..self }
@@ -111,7 +113,8 @@ impl TechniqueInfo {
         Self { reference: Some(reference), ..self }
     }
 
-    /// Declares the technique to use instead of this one between processes.
+    /// Declares the technique to use between processes instead of this one, which works only on the
+    /// heap.
     #[must_use]
     pub const fn twin(self, twin: &'static str) -> Self {
         Self { twin: Some(twin), ..self }

@@ -87,8 +87,8 @@ pub fn fill_and_drain<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Runs random operations of two producers and the consumer on one thread against a model. It has
-/// one queue per producer.
+/// Compares a queue with a model under random operations of two producers and the consumer, on one
+/// thread. The model has one queue per producer.
 pub fn against_a_model<T: Link>(memory: CheckMemory, seed: u64) -> Result<(), Violation> {
     const CAPACITY: u64 = 16;
     let mut queue = queue::<T>(memory, 2, CAPACITY as u32)?;
@@ -160,8 +160,8 @@ fn push_all(mut producer: impl Producer, index: usize, count: u64) -> Result<(),
     Ok(())
 }
 
-/// Checks a small queue into which several threads push as fast as possible while one thread
-/// receives.
+/// Checks that no message is lost, repeated or reordered while several threads push as fast as
+/// possible into a small queue.
 pub fn threads<T: Link>(memory: CheckMemory, producers: usize) -> Result<(), Violation> {
     let each = MESSAGES / producers as u64;
     let mut queue = queue::<T>(memory, producers, 8)?;
@@ -202,8 +202,8 @@ pub fn threads<T: Link>(memory: CheckMemory, producers: usize) -> Result<(), Vio
     ledger.settle(&vec![each; producers])
 }
 
-/// Kills a producer of the queue within a push: at most that push's message may be lost. It is lost
-/// only if it was not published, and no message of the other producer.
+/// Checks that a producer's crash at `step` of a push loses at most the message of that push. It is
+/// lost only if it was not published, and no message of the other producer.
 pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> {
     const BEFORE: u64 = 3;
     let mut queue = queue::<T>(memory, 2, 64)?;
@@ -258,8 +258,8 @@ pub fn death<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> 
     ledger.settle(&sent)
 }
 
-/// Checks that a technique retires a dead producer only once the messages in that producer's own
-/// memory are all taken: a message that is taken later counts as an unknown sender's.
+/// Checks that a technique retires a dead producer only once all messages in that producer's own
+/// memory are taken. A message that is taken later counts as an unknown sender's.
 pub fn retirement<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     const WAITING: u64 = 3;
     let mut queue = queue::<T>(memory, 2, 64)?;
@@ -278,9 +278,9 @@ pub fn retirement<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     ledger.settle(&[WAITING, 0])
 }
 
-/// Kills producers of the queue within a push, with messages in the queue, and replaces them.
-/// Published messages must arrive once, a successor must not be accused of its predecessor's state,
-/// and the other producer must lose nothing.
+/// Checks that a producer that crashes at `step` of a push, with messages in the queue, can be
+/// replaced. Published messages must arrive once, a successor must not be accused of its
+/// predecessor's state, and the other producer must lose nothing.
 pub fn successor<T: Link>(memory: CheckMemory, step: Step) -> Result<(), Violation> {
     let mut queue = queue::<T>(memory, 2, 64)?;
     let mut consumer = queue.consumer()?;

@@ -18,7 +18,7 @@ const MAX_EMPTY_POLLS: u32 = 10_000;
 type PoppedMessage = (Option<usize>, Message);
 type Deliveries = (Option<PoppedMessage>, Option<PoppedMessage>);
 
-/// A defect that a deliberately faulty ring has.
+/// A defect of a deliberately faulty ring, which the conformance suite must detect.
 pub trait RingFault: Send + 'static {
     /// The name of the technique with this defect.
     const NAME: &'static str;

@@ -23,7 +23,7 @@ pub struct MessageLedger {
 }
 
 impl MessageLedger {
-    /// Creates a check of received messages for this number of producers, with none received yet.
+    /// Creates a ledger for this number of producers, with no message received yet.
     pub fn new(producers: usize) -> Self {
         Self { next: vec![0; producers], missing: vec![BTreeSet::new(); producers] }
     }

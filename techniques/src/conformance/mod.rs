@@ -208,9 +208,9 @@ pub struct CheckResult {
     pub violation: Option<Violation>,
 }
 
-/// Runs every check on a technique and returns all results, for one with a documented part of the
-/// contract. It runs in each memory that the technique supports. A check that is stuck takes a
-/// minute.
+/// Runs every check on a technique and returns all results, also for one that fulfills only a part
+/// of the contract. It runs in each memory that the technique supports. A check that is stuck takes
+/// a minute.
 pub fn survey<T: Link>() -> Vec<CheckResult> {
     let mut findings = Vec::new();
     for &memory in supported_memories(T::INFO.home) {

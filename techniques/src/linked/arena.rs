@@ -5,13 +5,14 @@ use shm::memory::{AtomicWords, Header, HeaderError, SegmentKind};
 use shm::ring::intent::Intent;
 use shm::sync::{Ordering, spin_hint};
 
-/// Offset (words) of the producers' shared cursor.
+/// Offset (words), in a linked list's segment, of the cursor that its producers share.
 pub const TAIL: usize = HEADER_WORDS;
-/// Offset (words) of the link to the newest block.
+/// Offset (words), in a linked list's segment, of the link to the newest memory block.
 pub const LAST: usize = TAIL + 16;
-/// Offset (words) of the number of blocks allocated from the untouched rest of the arena.
+/// Offset (words) of the number of memory blocks that were allocated for the first time, from the
+/// unused end of the segment.
 pub const FRESH: usize = LAST + 16;
-/// Offset (words) of the number of freed blocks that were reused.
+/// Offset (words) of the number of freed memory blocks that were reused.
 pub const FREE_HEAD: usize = FRESH + 16;
 /// Offset (words) of the number of memory blocks freed.
 pub const FREE_TAIL: usize = FREE_HEAD + 16;
@@ -58,7 +59,8 @@ const fn blocks_offset(blocks: usize) -> usize {
     FREE_RING + blocks.next_multiple_of(16)
 }
 
-/// Returns the size in words of an arena with `blocks` memory blocks.
+/// Returns the size in words of a linked list's segment with `blocks` memory blocks of `slots`
+/// messages of `words` words.
 pub const fn arena_words(blocks: usize, slots: usize, words: usize) -> usize {
     blocks_offset(blocks) + blocks * block_words(slots, words)
 }

@@ -36,8 +36,8 @@ pub struct Producer<
 }
 
 impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTECTED> {
-    /// Attaches a producer's sending end to an arena and to its own announcement. Both must have
-    /// their headers.
+    /// Attaches a producer's sending end to the list's memory and to the segment in which it
+    /// announces its slots and blocks. Both must have their headers.
     ///
     /// # Errors
     /// An invalid header of the arena or of the announcement, or one that does not fit its region.

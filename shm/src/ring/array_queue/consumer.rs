@@ -19,8 +19,8 @@ pub struct Consumer<const W: usize = { crate::ring::MESSAGE_WORDS }> {
 }
 
 impl<const W: usize> Consumer<W> {
-    /// Attaches the receiving end to a ring and to all producers' announcements. The announcements
-    /// are in producer order; all must have their headers.
+    /// Attaches the receiving end to a ring and to the words in which producers announce the slots
+    /// that they fill. The announcements are in producer order; all must have their headers.
     ///
     /// # Errors
     /// A header that is not that of a ring of `W`-word messages, or of an announcement, or does not

@@ -53,8 +53,8 @@ pub use consumer::Consumer;
 pub use layout::{KIND, SLOTS, TAIL, ring_words, write_header};
 pub use producer::Producer;
 
-/// Creates a ring and its producers' announcements on the heap and attaches all ends. For tests,
-/// models and benches.
+/// Creates an `array-queue` ring on the heap and attaches all producers and the consumer, for
+/// tests, models and benches.
 ///
 /// # Panics
 /// If the capacity is not a power of two.
@@ -88,10 +88,12 @@ mod link {
     /// each slot.
     pub struct ArrayQueue;
 
-    /// The receiving end of an `array-queue` link.
+    /// The receiving end of an `array-queue` ring that carries messages from several producers to
+    /// one consumer.
     pub type Receiver = crate::ring::receiver::Receiver<Consumer>;
 
-    /// Specifies the segment of an `array-queue` ring, which all producers share.
+    /// Returns the specification (name, size, access rights) of the segment of an `array-queue`
+    /// ring, which all producers share.
     pub fn segment(spec: &LinkSpec) -> SegmentSpec {
         let (capacity, slot_words) = (spec.capacity.into(), MESSAGE_WORDS as u64 + 1);
         let words = ring_words(spec.capacity as usize, MESSAGE_WORDS);

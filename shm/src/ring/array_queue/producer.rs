@@ -43,8 +43,8 @@ impl<const W: usize, const PROTECTED: bool> Producer<W, PROTECTED> {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step; see
-    /// [`ring::Producer::try_push_with`].
+    /// Pushes a message as [`Producer::try_push`] does, and calls `at` at each step, where tests
+    /// can interrupt the push. See [`ring::Producer::try_push_with`].
     ///
     /// # Errors
     /// [`Full`]; the message was not taken.

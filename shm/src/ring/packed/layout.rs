@@ -4,8 +4,8 @@
 use crate::memory::place_bytes;
 use crate::sync::AtomicU64;
 
-/// The addresses and the numbers that an end of a ring works with. They are valid for as long as
-/// the end is attached.
+/// The addresses, mask and sizes of a packed ring in this process's memory, with which code of
+/// another language pushes or pops. They are valid for as long as the end is attached.
 ///
 /// The message at position `p` is at `places + (p & mask) * place_bytes`. On a CPU whose words
 /// begin with their lowest byte, a message of less than a word is there, too.

@@ -84,8 +84,8 @@ pub const HEAD_WORDS: usize = HEAD + POSITION_WORDS;
 /// Words of the sender's part that are not places.
 const WORDS_BUT_PLACES: usize = HEADER_WORDS + (CACHE_COLORS - 1) * LINE_WORDS + POSITION_WORDS;
 
-/// The segment kind of the sender's part of a ring. Its header's capacity counts messages; its slot
-/// words are the bytes of a message.
+/// The segment kind of the sender's part of a packed ring: its position and the messages. Its
+/// header's capacity counts messages; its slot words are the bytes of a message.
 pub const KIND: SegmentKind = SegmentKind::new(
     35,
     "packed-ring",
@@ -115,7 +115,8 @@ pub const fn tail_words(message_bytes: usize, capacity: usize) -> usize {
     WORDS_BUT_PLACES + Places::words(message_bytes, place_count(message_bytes, capacity))
 }
 
-/// Returns the offset (words) of the sender's position, which depends on the ring's index.
+/// Returns the offset (words) of the sender's position within its part, which the ring's index
+/// shifts by whole cache lines.
 pub const fn tail_word(index: u64) -> usize {
     HEADER_WORDS + (index % CACHE_COLORS as u64) as usize * LINE_WORDS
 }
@@ -154,8 +155,8 @@ impl PackedShape {
     }
 }
 
-/// An end's private position, and the position up to which it may go without reading the other
-/// end's.
+/// The position of one end of a packed ring, and the position up to which it may go without reading
+/// the other end's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndPosition {
     /// Number of messages that this end has published or taken.

@@ -139,7 +139,8 @@ impl PackedReceiver {
         self.head += 1;
     }
 
-    /// Frees the ring's places of all messages that were taken.
+    /// Frees the slots of all messages that were taken, so that the ring's sender can use them
+    /// again.
     #[inline(always)]
     pub fn release(&mut self) {
         // Release: pairs with the sender's Acquire load of the head; our reads come before.
@@ -153,7 +154,7 @@ impl PackedReceiver {
         self.head = self.head.saturating_sub(count);
     }
 
-    /// Takes the ring's next message and frees its place. Returns `false` if there is none now.
+    /// Takes the ring's next message and frees its slot. Returns `false` if there is none now.
     ///
     /// # Errors
     /// [`PeerFault::InvalidTail`]; nothing was taken.
@@ -169,8 +170,8 @@ impl PackedReceiver {
         Ok(is_taken)
     }
 
-    /// Takes a message whose place its sender may not use before [`PackedReceiver::release`]. A
-    /// successor of this receiver takes it again.
+    /// Takes the ring's next message, whose slot the sender may not use before
+    /// [`PackedReceiver::release`]. A successor of this receiver takes it again.
     ///
     /// # Errors
     /// As [`PackedReceiver::pop`].
@@ -222,8 +223,8 @@ impl PackedReceiver {
         self.copy_many(max, messages, self.message_bytes())
     }
 
-    /// Copies up to as many messages as `messages` has room for, next to each other, and frees
-    /// their places together. Returns their number.
+    /// Copies waiting messages into `messages`, next to each other, as many as fit, and frees their
+    /// slots together. Returns their number.
     ///
     /// # Errors
     /// [`PeerFault::InvalidTail`], if not even one could be taken.
@@ -247,19 +248,20 @@ impl PackedReceiver {
         self.head_word.store(0, Ordering::Release);
     }
 
-    /// Returns the ring's layout, for code of another language.
+    /// Returns the ring's memory layout, for code of another language that pops without a call.
     #[cfg(not(loom))]
     pub fn layout(&self) -> PackedLayout {
         let words = [self.places.first_word(), self.tail_word.futex(), &self.head_word];
         PackedLayout::new(words, self.places.mask(), self.message_bytes(), self.capacity)
     }
 
-    /// Returns the receiver's position in the ring.
+    /// Returns the receiver's own position in the ring, and the one up to which it may pop.
     pub const fn position(&self) -> EndPosition {
         EndPosition { own: self.head, known: self.end }
     }
 
-    /// Continues at the ring's position to which code of another language has popped.
+    /// Moves the receiver to `position` in the ring, up to which code of another language has
+    /// popped without a call.
     #[inline]
     pub fn set_position(&mut self, position: EndPosition) {
         self.head = position.own.min(POSITION_LIMIT);

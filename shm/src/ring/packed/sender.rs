@@ -10,8 +10,8 @@ use crate::sync::Ordering;
 /// Maximum number of messages of a batch that are published together.
 const MAX_BATCH: u64 = 16;
 
-/// The sending end of a packed ring: messages of one size lie one after the other, without a
-/// sequence each.
+/// The sending end of a packed ring, whose messages have one size and no sequence numbers of their
+/// own.
 #[repr(align(128))]
 pub struct PackedSender {
     /// Position of the next message. Private: never read back from shared memory.
@@ -116,9 +116,9 @@ impl PackedSender {
         self.tail_word.store(self.tail, Ordering::Release);
     }
 
-    /// Pushes the first of some messages, up to as many as fit, in batches. Returns their number.
-    /// They lie next to each other; an incomplete last one is left out. A sender that crashes here
-    /// has published the first ones, or none.
+    /// Pushes messages into the ring from the first on, as many as fit, in batches. Returns their
+    /// number. They lie next to each other; an incomplete last one is left out. A sender that
+    /// crashes here has published the first ones, or none.
     #[inline]
     pub fn push_many(&mut self, messages: &[u8]) -> usize {
         let len = messages.len();
@@ -158,8 +158,8 @@ impl PackedSender {
         (end - start) as usize
     }
 
-    /// Writes a message and does not publish it, as a sender that crashes before that. It is not
-    /// used again.
+    /// Writes a message without publishing it, as a sender that crashes in the middle of a push.
+    /// The sender is not used again.
     ///
     /// # Errors
     /// As [`PackedSender::push`].
@@ -171,19 +171,20 @@ impl PackedSender {
         Ok(())
     }
 
-    /// Returns the ring's layout, for code of another language.
+    /// Returns the ring's memory layout, for code of another language that pushes without a call.
     #[cfg(not(loom))]
     pub fn layout(&self) -> PackedLayout {
         let words = [self.places.first_word(), &self.tail_word, self.head_word.futex()];
         PackedLayout::new(words, self.places.mask(), self.message_bytes(), self.capacity)
     }
 
-    /// Returns the sender's position in the ring.
+    /// Returns the sender's own position in the ring, and the one up to which it may push.
     pub const fn position(&self) -> EndPosition {
         EndPosition { own: self.tail, known: self.limit }
     }
 
-    /// Continues at the ring's position to which code of another language has pushed.
+    /// Moves the sender to `position` in the ring, up to which code of another language has pushed
+    /// without a call.
     #[inline]
     pub fn set_position(&mut self, position: EndPosition) {
         self.tail = position.own.min(POSITION_LIMIT);

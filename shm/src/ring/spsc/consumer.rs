@@ -194,8 +194,8 @@ impl<const M: usize> Consumer<M> {
         self.expected_sequence - 1
     }
 
-    /// Skips messages that were taken and not freed by a predecessor, up to the one after `taken`
-    /// messages.
+    /// Skips messages that a crashed predecessor had taken and not freed: the next one is the
+    /// message at position `taken`.
     pub fn skip_to(&mut self, taken: u64) {
         if taken > self.taken() {
             self.go_to(taken);

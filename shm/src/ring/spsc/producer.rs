@@ -175,8 +175,8 @@ impl<const M: usize> Producer<M> {
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step; see
-    /// [`crate::ring::Producer::try_push_with`].
+    /// Pushes a message as [`Producer::try_push`] does, and calls `at` at each step, where tests
+    /// can interrupt the push. See [`crate::ring::Producer::try_push_with`].
     ///
     /// # Errors
     /// [`Full`]; the message was not taken.
@@ -198,16 +198,16 @@ impl<const M: usize> Producer<M> {
         reach(at, Step::Published)
     }
 
-    /// Pushes the first of some messages, up to as many as fit, in batches. Returns their number. A
-    /// producer that crashes here has published the first ones, or none.
+    /// Pushes messages into the ring from the first on, as many as fit, in batches. Returns their
+    /// number. A producer that crashes here has published the first ones, or none.
     #[inline]
     pub fn try_push_many(&mut self, messages: &[[u64; M]]) -> usize {
         self.try_push_iter(messages.iter().copied())
     }
 
-    /// Pushes as [`Producer::try_push_many`] does, with each message built in its slot. Takes no
-    /// more from the iterator than it puts in. If the iterator panics, the batch in progress is not
-    /// published.
+    /// Pushes messages from an iterator as [`Producer::try_push_many`] does, each built directly in
+    /// its slot. Takes no more from the iterator than it puts in. If the iterator panics, the batch
+    /// in progress is not published.
     #[inline]
     pub fn try_push_iter(&mut self, mut messages: impl ExactSizeIterator<Item = [u64; M]>) -> usize {
         // Also when a hostile head is ahead of the tail: the difference wraps to a huge number.
