@@ -21,7 +21,8 @@ use std::fs::OpenOptions;
 use std::io::{self, ErrorKind};
 use system::process;
 
-/// Whether a run is active or dead, judged by its control segment.
+/// Whether a run is active (its processes are running) or dead, judged by its control segment in
+/// shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunLife {
     /// The run's processes are running.
@@ -33,7 +34,8 @@ pub enum RunLife {
 }
 
 impl RunLife {
-    /// Returns whether a run is active, according to its control segment.
+    /// Returns whether a run is active or dead, by the lock on its control segment or its
+    /// launcher's process id.
     pub fn for_run(run: RunId) -> Self {
         let control = format!("{}{run}.{CONTROL}", Plan::PREFIX);
         let by_pid = |dead| if process::is_running(run.pid, run.start) { Self::Active } else { dead };
@@ -49,8 +51,8 @@ impl RunLife {
     }
 }
 
-/// Returns the ids of the runs on this machine that are active, or those that are dead, oldest
-/// first.
+/// Returns the ids of the runs with a control segment on this machine that are in the given state,
+/// oldest first.
 ///
 /// # Errors
 /// `/dev/shm` cannot be listed.
@@ -100,14 +102,15 @@ impl ActiveRun {
         self.cores.intersection(cores).copied().collect()
     }
 
-    /// Describes which of the given CPU cores the run holds: `run X (pid 7) holds cores 0,1`.
+    /// Formats a text that this run holds the given CPU cores: `run X (pid 7) holds cores 0,1`.
     pub fn describe_cores(&self, cores: &[u32]) -> String {
         let noun = plural("core", cores.len() as u64);
         format!("run {} (pid {}) holds {noun} {}", self.run, self.pid, cpu_list::format(cores))
     }
 }
 
-/// Returns a note for each other active run that has threads on the cores of this plan.
+/// Returns a warning for each other active run whose threads are pinned to a CPU core of this run's
+/// plan.
 pub fn conflicting_runs(plan: &Plan) -> Vec<String> {
     let mine = cores(plan);
     let all = ActiveRun::all().into_iter().filter(|other| other.run != plan.run);

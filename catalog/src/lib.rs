@@ -55,8 +55,8 @@ pub fn path_of(name: &Path) -> Result<PathBuf> {
     Err(UsageError(why).into())
 }
 
-/// Finds a run or an experiment among the results in the folder `runs`: by the name of its own
-/// folder, by a run's id or the beginning of one, or as `latest`.
+/// Finds a run or an experiment in the results folder `runs` by its folder's name, its run's id or
+/// the beginning of one, or `latest`.
 pub fn find_named(runs: &Path, name: &Path) -> Result<Option<PathBuf>> {
     let Some(text) = name.to_str().filter(|text| !text.is_empty() && !text.contains('/')) else {
         return Ok(None);
@@ -111,8 +111,8 @@ pub fn is_result(folder: &Path) -> bool {
     has(RunRecord::FILE) || has(SUMMARY_FILE) || ExperimentHead::is_in(folder)
 }
 
-/// Returns the names that complete a command's argument in the shell: those of the active runs, and
-/// of the results in a folder.
+/// Returns completions for a shell argument that names a run: `latest`, active runs' ids and names
+/// of result folders.
 pub fn names(folder: &Path) -> Vec<String> {
     let active = active_runs().unwrap_or_default();
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());

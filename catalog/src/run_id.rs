@@ -14,7 +14,8 @@ use core::fmt;
 use shm::memory::PREFIX;
 use std::time::SystemTime;
 
-/// The id of a run: the run's start time, and its launcher's process.
+/// The id of a run, made of its start time (UTC) and its launcher's process id and process start
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunId {
     /// Year, month and day, eight digits.
@@ -39,7 +40,7 @@ impl RunId {
         Self { date: (digits / 1_000_000_000) as u32, time: (digits % 1_000_000_000) as u32, start, pid }
     }
 
-    /// Parses a run's id; `None` for any other text.
+    /// Parses a run's id from its text form (`DATE-TIME-START-PID`); `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let mut number = || parts.next()?.parse::<u64>().ok();
@@ -54,7 +55,8 @@ impl RunId {
         (id.to_string() == text).then_some(id)
     }
 
-    /// Splits the name of a shared-memory segment into its run's id and the name within the run.
+    /// Splits a shared-memory segment's name into its run's id and the part after the id; `None`
+    /// for a foreign name.
     pub fn from_segment_name(name: &str) -> Option<(Self, &str)> {
         let (id, what) = name.strip_prefix(PREFIX)?.split_once('.')?;
         let is_plain =

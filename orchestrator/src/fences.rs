@@ -3,8 +3,8 @@
 
 use protocol::control::Control;
 
-/// A reader of the control segment, which finds strategies and gateways that died or were
-/// restarted.
+/// The engine's reader of the control segment, by which it detects deaths and restarts of
+/// strategies and gateways.
 pub struct Supervision {
     pub(crate) control: Control,
     pub(crate) seen: u64,
@@ -13,7 +13,8 @@ pub struct Supervision {
 }
 
 impl Supervision {
-    /// Creates the engine's reader of a control segment, which finds deaths and restarts.
+    /// Creates the engine's reader of a control segment; deaths recorded there before the call are
+    /// reported too.
     pub fn new(control: Control) -> Self {
         // Not the current generation: existing fences must be seen.
         Self { control, seen: 0, next_inspection: 0, is_damaged: false }

@@ -12,8 +12,8 @@ use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message};
 use serde::{Deserialize, Serialize};
 
-/// The numbers of outputs of each kind that crashed engines have sent, recovered from rings and
-/// log. Zero without a predecessor.
+/// Numbers of messages and log records that crashed engines had already sent, by kind, recovered
+/// from rings and log. Zero without a predecessor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputWatermarks {
     /// Number of orchestrator return stamps in the log.
@@ -27,7 +27,8 @@ pub struct OutputWatermarks {
 }
 
 impl OutputWatermarks {
-    /// Counts log records of a stamp point as written by the crashed engine.
+    /// Adds `records` log records of a stamp point (kind of record) to the counts of records
+    /// already written.
     pub fn count_records(&mut self, point: Point, records: u64) {
         use Point::{KillDone, KillSeen, OrchDispatch, OrchRecvCompletion, OrchRecvSubmit, Rejected};
         match point {
@@ -48,7 +49,8 @@ fn count_at<I: TypedIndex>(counts: &IndexedVec<I, u64>, index: I) -> u64 {
     counts.get(index).copied().unwrap_or(0)
 }
 
-/// The state of a gateway that the engine's recovery found in its journal.
+/// The messages sent to a gateway and the reports taken from it, reconstructed from a crashed
+/// engine's journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecoveredGateway {
     /// Number of orders among the messages in the gateway's session.
@@ -63,8 +65,8 @@ pub struct RecoveredGateway {
     pub reported: Checksum,
 }
 
-/// The results of an engine's recovery besides the engine itself: taken messages, gateways, missing
-/// log records.
+/// The results of an engine's recovery besides the engine: messages already taken, gateways'
+/// sessions, missing log records.
 #[derive(Debug, Default)]
 pub struct Recovered {
     /// Number of messages taken from each strategy's memory since its last reset.
@@ -110,7 +112,8 @@ pub(crate) struct OutputLedger {
 }
 
 impl OutputLedger {
-    /// Creates an empty ledger of outputs for this number of strategies and gateways.
+    /// Creates an empty ledger of the engine's outputs for these numbers of strategies and
+    /// gateways.
     pub fn new(strategies: usize, gateways: usize) -> Self {
         Self {
             strategies: PerStrategy::filled(StrategyOutput::default(), strategies),
@@ -129,7 +132,7 @@ impl OutputLedger {
             && self.log.iter().all(Outbox::is_sound)
     }
 
-    /// Adds a message for a gateway to the outputs.
+    /// Appends a message for a gateway to the ledger of the engine's outputs.
     pub fn push_to_gateway(&mut self, gateway: GatewayIndex, message: Message) {
         self.gateways[gateway].dispatched.push(message);
         self.confirm_known(gateway);
@@ -141,8 +144,8 @@ impl OutputLedger {
         }
     }
 
-    /// Removes a recalled message for a gateway from the outputs. Returns `None` if no such message
-    /// was produced.
+    /// Removes a message for a gateway from the ledger, after the engine withdrew the message from
+    /// the gateway's queue. Returns `None` if no such message was produced.
     pub fn recall(&mut self, gateway: GatewayIndex, message: &Message) -> Option<()> {
         let GatewayOutput { dispatched, recovered } = &mut self.gateways[gateway];
         if !dispatched.retract(message)? {
@@ -153,7 +156,7 @@ impl OutputLedger {
         Some(())
     }
 
-    /// Adds a report for a strategy to the outputs.
+    /// Appends a report for a strategy to the ledger of the engine's outputs.
     pub fn push_to_strategy(&mut self, strategy: StrategyIndex, message: Message) {
         let returned = &mut self.strategies[strategy].returned;
         returned.push(message);
@@ -162,7 +165,7 @@ impl OutputLedger {
         }
     }
 
-    /// Adds a record of the orchestrator's log to the outputs.
+    /// Appends a record for the orchestrator's log to the ledger of the engine's outputs.
     pub fn push_record(&mut self, record: Record) {
         let kind = usize::from(record.point != Point::OrchReturn);
         self.log[kind].push(record.words());
@@ -204,8 +207,8 @@ impl OutputLedger {
         records.map(timed).collect()
     }
 
-    /// Checks that the engine's outputs agree with what was found in rings and log, and with the
-    /// sessions.
+    /// Checks the ledger against the outputs found in rings and log; an error if they contradict
+    /// each other.
     pub fn check(
         &self,
         watermarks: &OutputWatermarks,

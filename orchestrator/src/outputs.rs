@@ -23,7 +23,7 @@ use system::work::TimedWork;
 /// other.
 pub(crate) const BATCH: usize = 16;
 
-/// The sending ends of the live engine: rings to gateways and strategies, and operators' answers.
+/// The live engine's senders: its rings to gateways and strategies, and its answers to operators.
 #[derive(Default)]
 pub struct Outputs {
     pub(crate) gateways: PerGateway<Sender>,

@@ -25,7 +25,7 @@ use shm::ring::Consumer;
 use std::error::Error;
 use std::path::Path;
 
-/// The engine's state machine after a record of its journal, with the outputs that may not have
+/// A copy of the engine's state machine, built from its journal, with the outputs that may not have
 /// been sent.
 pub struct Replica {
     pub(crate) core: Core,
@@ -124,7 +124,8 @@ impl Replica {
         self.ledger.confirm(watermarks);
     }
 
-    /// Returns the number of reports produced for each strategy since its memory was last reset.
+    /// Returns the number of reports produced for each strategy since the strategy's return ring
+    /// was last reset.
     pub fn returned(&self) -> PerStrategy<u64> {
         self.ledger.strategies.iter().map(|output| output.returned.produced()).collect()
     }
@@ -134,9 +135,10 @@ impl Replica {
         self.ledger.has_unconfirmed()
     }
 
-    /// Turns the replica into the successor of a crashed engine. Reads the rest of the journal in
-    /// `folder`: after what `followed` has read, or from a snapshot or the start. `outputs` are
-    /// attached after the crashed engine's, with empty inboxes; `now` is in ticks.
+    /// Turns the replica into a crashed engine's successor, and returns it with the results of the
+    /// recovery. Reads the rest of the journal in `folder`: after what `followed` has read, or from
+    /// a snapshot or the start. `outputs` are attached after the crashed engine's, with empty
+    /// inboxes; `now` is in ticks.
     pub fn promote(
         mut self,
         followed: Option<Reader>,
@@ -266,7 +268,8 @@ impl State for Replica {
     }
 }
 
-/// A recovered engine that is not yet attached to its submit and completion hand-offs.
+/// A recovered engine that is not yet attached to the hand-offs of incoming orders (submit) and
+/// reports (completion).
 ///
 /// Journaled messages in the hand-offs are skipped, the others are taken. The messages of an inbox,
 /// which connects threads of one process, are skipped, and what a session lacks is sent again.
@@ -277,8 +280,9 @@ pub struct Successor {
 }
 
 impl Successor {
-    /// Attaches the recovered engine to its submit and completion hand-offs, in place of the
-    /// crashed one. Fails if more was taken from a hand-off than the journal has.
+    /// Attaches the recovered engine to the hand-offs of orders (submit) and reports (completion),
+    /// in place of the crashed engine. Fails if more was taken from a hand-off than the journal
+    /// has.
     pub fn attach<R: Consumer>(
         self,
         mut submit: R,
@@ -301,7 +305,7 @@ impl Successor {
         Ok(Orchestrator { sender_is_authenticated: false, ..engine })
     }
 
-    /// Returns a handle to the durable end of the engine's journal.
+    /// Returns a handle that shows up to which record the engine's journal is durable.
     pub fn watermark(&self) -> Watermark {
         self.journal.watermark()
     }

@@ -22,11 +22,12 @@ use super::shift::{ErrorLevel, Estimate, FIVE_PERCENT, Sample, TEN_PERCENT, flip
 use record::spread::median;
 use serde::{Deserialize, Serialize};
 
-/// Minimum number of pairs of runs (one of A, one of B) for a comparison.
+/// Minimum number of pairs of runs (one of setting A, one of setting B) that can be compared.
 pub const MIN_PAIRS: usize = 5;
-/// Minimum number of pairs of runs for the permutation test.
+/// Minimum number of pairs of runs for the permutation test; with fewer pairs a rank-sum test is
+/// used.
 pub const MIN_PAIRS_FOR_FLIPS: usize = 8;
-/// Relative resolution of a ratio: histograms have three significant digits.
+/// Relative resolution of a latency ratio (0.1 %): histograms keep three significant digits.
 pub const RESOLUTION: f64 = 0.001;
 
 /// The statistical method that computed a confidence interval.
@@ -40,7 +41,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Describes the method for the note below a table.
+    /// Returns a description of the statistical method, for the note below a table.
     pub const fn describe(self) -> &'static str {
         match self {
             Method::PairFlips => {
@@ -65,7 +66,8 @@ impl Method {
     }
 }
 
-/// An estimated difference of setting B from setting A: ratio and difference over pairs of runs.
+/// The estimated difference between settings A and B over pairs of runs: the ratio B / A and the
+/// difference B − A.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// Number of pairs of runs that were compared.
@@ -85,7 +87,7 @@ pub struct Difference {
     pub equivalence: Option<Equivalence>,
 }
 
-/// Two one-sided tests (TOST) of whether B equals A within a margin.
+/// The result of two one-sided tests (TOST) of whether B equals A within a margin.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Equivalence {
     /// Equivalence margin, in the unit of the compared values.
@@ -120,8 +122,8 @@ impl Difference {
         self.p.is_none_or(|p| p <= FIVE_PERCENT.share)
     }
 
-    /// Returns the direction of the difference: -1 if B is less than A, 1 if it is more, 0 if the
-    /// ratio's interval, widened by [`RESOLUTION`], contains 1.
+    /// Returns -1 if B is less than A, 1 if more, and 0 if the ratio's interval, widened by
+    /// [`RESOLUTION`], contains 1.
     pub fn direction(&self) -> i32 {
         if self.ratio.high * (1.0 + RESOLUTION) < 1.0 {
             -1
@@ -133,7 +135,7 @@ impl Difference {
     }
 }
 
-/// The latency difference between settings A and B on one host.
+/// The latency difference between settings A and B over the pairs of runs on one host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostDifference {
     /// Name of the host.
@@ -156,8 +158,9 @@ pub fn format_ratio(difference: &Difference) -> String {
     format!("{} [{}–{}]", text(found.value), text(found.low), text(found.high))
 }
 
-/// Compares B with A over pairs of runs; entries with equal indices are pairs. `step` is the
-/// resolution of the figures, in their unit: every interval extends at least that far.
+/// Estimates the difference between B and A over pairs of runs; equal indices of `a` and `b` are a
+/// pair. `step` is the resolution of the figures, in their unit: every interval extends at least
+/// that far.
 ///
 /// Returns `None` with fewer than [`MIN_PAIRS`] pairs, with a figure that is not above 0, or
 /// with too few runs of both sides in one placement.

@@ -6,7 +6,8 @@ use core::str::FromStr;
 use record::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// An equivalence margin: the larger one of a time and of a share of the reference's median.
+/// An equivalence margin: the larger of a time in nanoseconds and a share of the reference's
+/// median.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Margin {
     /// Minimum margin, in nanoseconds.
@@ -22,10 +23,12 @@ impl Default for Margin {
 }
 
 impl Margin {
-    /// The default relative margin without a minimum time, for figures that are not times.
+    /// The default margin for figures that are not times: 5 % of the reference's median, without a
+    /// minimum.
     pub const RELATIVE: Self = Self { ns: 0.0, share: 0.05 };
 
-    /// Converts the equivalence margin to nanoseconds, for a reference with the given median.
+    /// Returns the equivalence margin in nanoseconds, for a reference with the median
+    /// `reference_ns`.
     pub fn to_ns(self, reference_ns: f64) -> f64 {
         self.ns.max(self.share * reference_ns)
     }

@@ -38,7 +38,7 @@ impl QueueModel {
         ["M/M/1", "M/D/1"][self as usize]
     }
 
-    /// Returns the model's mean wait of a job at utilization `rho` (0 to 1), as a multiple of the
+    /// Returns the mean wait of a job at utilization `rho` (0 to 1), as a multiple of the mean
     /// service time. Returns `None` without a steady state: for ρ of 1 and above, or below 0.
     pub fn wait_in_services(self, rho: f64) -> Option<f64> {
         let wait_factor = [1.0, 0.5][self as usize];
@@ -46,8 +46,9 @@ impl QueueModel {
     }
 }
 
-/// Returns the mean service time of a job at the orchestrator, in nanoseconds: ρ / 2λ, with λ
-/// orders a second that pass it twice each. Returns `None` without orders or without utilization.
+/// Returns the orchestrator's mean service time of an order or report, in nanoseconds, from its
+/// utilization `rho` and the order rate. This is ρ / 2λ: each of λ orders a second passes the
+/// orchestrator twice. Returns `None` without orders or without utilization.
 pub fn service_ns(rho: f64, orders_per_s: f64) -> Option<f64> {
     (rho > 0.0 && orders_per_s > 0.0).then(|| rho / (2.0 * orders_per_s) * 1e9)
 }

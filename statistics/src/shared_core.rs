@@ -26,10 +26,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The highest utilization of the core, 0 to 1, for which latencies are predicted.
+/// The highest utilization of a shared CPU core, 0 to 1, for which the model predicts latencies.
 pub const MAX_UTILIZATION: f64 = 0.95;
-/// Minimum number of measured combinations of settings for a fit: the model has five parameters of
-/// CPU time, and five of latency.
+/// Minimum number of measured cells (combinations of strategy count and order rate) for a fit of
+/// the shared-core model. The model has five parameters of CPU time, and five of latency.
 pub const MIN_CELLS: usize = 5;
 /// Wake-ups that an order has alone: when it is due, and when its report comes.
 const WAKES: f64 = 2.0;
@@ -45,8 +45,8 @@ const IDLE_STEPS: usize = 25;
 /// Quantile of the normal distribution for an interval at 95 %.
 const Z: f64 = 1.96;
 
-/// The measured costs of strategies that share a CPU core, at one order rate. Pairs are of threads
-/// and of processes.
+/// The measured CPU time and latency of strategies that share a CPU core, at one order rate. Pairs
+/// are of threads and of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoreCell {
     /// Number of strategies that share the core.
@@ -63,7 +63,8 @@ pub struct CoreCell {
     pub p50_ns: [f64; 2],
 }
 
-/// The predicted costs of strategies that share a CPU core, as threads or as processes.
+/// The model's prediction for strategies that share a CPU core: CPU time, utilization and median
+/// latency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CorePrediction {
     /// CPU time of strategies per order, in nanoseconds.
@@ -81,8 +82,8 @@ pub struct CorePrediction {
     pub p50_interval_ns: Option<[f64; 2]>,
 }
 
-/// The fitted parameters of the shared-core model, with its prediction errors for measurements that
-/// were left out of the fit.
+/// The parameters of the shared-core model, fitted to measurements, and its errors on measurements
+/// that were left out of the fit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SharedCoreModel {
     /// Time constant `τ` of batching, in nanoseconds: at a wake-up rate of 1/τ the wake-ups are
@@ -115,8 +116,8 @@ pub struct SharedCoreModel {
 type Equation<const N: usize> = ([f64; N], f64, f64);
 
 impl SharedCoreModel {
-    /// Fits the shared-core model to measured costs. `None` with too few of them, or without a
-    /// difference between their numbers of strategies.
+    /// Fits the model of strategies that share a CPU core to measured costs. `None` with too few of
+    /// them, or without a difference between their numbers of strategies.
     pub fn fit(cells: &[CoreCell]) -> Option<Self> {
         let mut model = Self::fit_once(cells)?;
         // Each cell predicted from all others.
@@ -235,8 +236,9 @@ impl SharedCoreModel {
         (p50_ns > 0.0).then_some(p50_ns)
     }
 
-    /// Predicts the costs, as threads and as processes, of a number of strategies on a core at an
-    /// order rate, next to others that wake up and find nothing to do.
+    /// Predicts the costs of `strategies` strategies on one core at `rate_per_s` orders a second,
+    /// as threads and as processes. `idle_wakes` is the number of wake-ups per order of strategies
+    /// that find nothing to do.
     pub fn predict(&self, strategies: f64, rate_per_s: f64, idle_wakes: f64) -> [CorePrediction; 2] {
         [0, 1].map(|level| {
             let cpu_ns = self.cpu_at(strategies, rate_per_s, idle_wakes, level);

@@ -14,7 +14,7 @@
 use super::seeded_rng::SeededRng;
 use serde::{Deserialize, Serialize};
 
-/// An estimate of how far B is shifted from A, with its 95 % confidence interval.
+/// An estimated value, such as the shift of B from A, with the ends of its confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Point estimate of the shift.
@@ -37,7 +37,7 @@ impl Estimate {
     }
 }
 
-/// A sample in a comparison: one run's value, with the run's core placement.
+/// One run's value in a comparison, with the core placement in which the run was measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     /// Measured value of the run.

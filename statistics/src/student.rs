@@ -3,7 +3,7 @@
 
 use super::shift::Estimate;
 
-/// The confidence level of an interval of a mean.
+/// The confidence level of an interval of a mean: 95 % or 90 %.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confidence {
     /// 95 %, which tables show.
@@ -52,7 +52,8 @@ fn around(value: f64, reach: f64) -> Option<Estimate> {
     })
 }
 
-/// Returns the mean of independent values with its confidence interval; `None` with fewer than two.
+/// Returns the mean of independent values with its interval by Student's t; `None` with fewer than
+/// two values.
 pub fn mean_interval(values: &[f64], confidence: Confidence) -> Option<Estimate> {
     if values.len() < 2 {
         return None;
@@ -61,8 +62,8 @@ pub fn mean_interval(values: &[f64], confidence: Confidence) -> Option<Estimate>
     around(mean(values), reach)
 }
 
-/// Returns the mean of `b` minus the mean of `a`, with its interval at 95 % (Welch's t: their
-/// variances may differ); `None` with fewer than two values of either.
+/// Returns the mean of `b` minus the mean of `a` with its 95 % interval (Welch's t); `None` with
+/// fewer than two values of either.
 pub fn mean_difference(a: &[f64], b: &[f64]) -> Option<Estimate> {
     if a.len().min(b.len()) < 2 {
         return None;

@@ -3,20 +3,20 @@
 use super::seeded_rng::SeededRng;
 use super::shift::Sample;
 
-/// A model of the noise of repeated measurements, fitted to recorded runs: the measured value of a
-/// run whose true value is 1, from a normal, an exponential and a uniform random number.
+/// A noise model: computes a simulated measurement of the true value 1 from a normal, an
+/// exponential and a uniform random number. The models are fitted to recorded runs.
 pub type Noise = fn(normal: f64, burst: f64, chance: f64) -> f64;
 
-/// The noise of a median on a quiet machine: a few percent, slightly skewed.
+/// A noise model of median latencies on a quiet machine: a few percent, slightly skewed.
 pub const QUIET: Noise = |normal, burst, _| (0.02 * normal).exp() + 0.01 * burst;
-/// The noise of a p99 next to other load: one run in seven is disturbed, upwards only.
+/// A noise model of p99 latencies next to other load: one run in seven is disturbed, upwards only.
 pub const DISTURBED: Noise =
     |normal, burst, chance| (0.05 * normal).exp() + if chance < 1.0 / 7.0 { 0.5 * burst } else { 0.0 };
-/// The noise of a p99.9: a spread as large as the value, with a long upper tail.
+/// A noise model of p99.9 latencies: a spread as large as the value, with a long upper tail.
 pub const TAIL: Noise =
     |normal, burst, chance| (0.3 * normal).exp() + if chance < 0.2 { 2.0 * burst } else { 0.0 };
-/// The noise of a machine in one of two states that the core-to-core round trip does not show: one
-/// run in four is 1.8 times as slow.
+/// A noise model of a machine with a hidden slow state: one run in four takes 1.8 times as long.
+/// The core-to-core round trip does not show the state.
 pub const TWO_FACES: Noise =
     |normal, _, chance| (0.03 * normal).exp() * if chance < 0.25 { 1.8 } else { 1.0 };
 
@@ -29,7 +29,7 @@ pub fn normal(draws: &mut SeededRng) -> f64 {
     (-2.0 * draws.next_unit().ln()).sqrt() * (std::f64::consts::TAU * draws.next_unit()).cos()
 }
 
-/// Draws two settings' simulated figures for `repeats` pairs of runs whose true values are 1 and
+/// Draws simulated values of two settings in `repeats` pairs of runs; their true values are 1 and
 /// `ratio`. Both runs of a pair share the disturbances of the whole repeat (schedule, state of the
 /// machine).
 pub fn pairs(noise: Noise, repeats: usize, ratio: f64, draws: &mut SeededRng) -> (Vec<Sample>, Vec<Sample>) {
@@ -41,11 +41,12 @@ pub fn pairs(noise: Noise, repeats: usize, ratio: f64, draws: &mut SeededRng) ->
     (0..repeats).map(pair).unzip()
 }
 
-/// A model of how often a virtual machine moves its cores: the chance in each run to move near
-/// cores far from each other, and that to move far ones near.
+/// A virtual machine's chances in each run, 0 to 1, to move near cores far apart, and to move far
+/// cores near.
 pub type CoreMoves = [f64; 2];
 
-/// Draws pairs of runs on a simulated machine that moves its cores: see [`moving_runs`].
+/// Draws pairs of runs of two settings, whose latencies differ by `difference` nanoseconds, on a
+/// simulated machine that moves its cores. See [`moving_runs`].
 pub fn moving_pairs(
     machine: Machine,
     repeats: usize,
@@ -60,9 +61,10 @@ pub fn moving_pairs(
 /// (standard deviation of the logarithm).
 pub type Machine = (Noise, CoreMoves, f64);
 
-/// Draws runs of several settings on a simulated machine that moves its cores. 245 ns near, 645 ns
-/// far; each setting takes its own nanoseconds more in both, with a resolution of 10 ns. One run in
-/// sixteen is moved and back within the run, which its round trips do not show.
+/// Draws latencies of several settings, in nanoseconds, on a simulated machine whose cores move
+/// near to and far from each other. 245 ns near, 645 ns far; each setting takes its own nanoseconds
+/// more in both, with a resolution of 10 ns. One run in sixteen is moved and back within the run,
+/// which its round trips do not show.
 pub fn moving_runs<const N: usize>(
     (noise, moves, mood): Machine,
     repeats: usize,
@@ -92,8 +94,8 @@ pub fn moving_runs<const N: usize>(
     sides
 }
 
-/// Measured medians (p50) of repeated runs of one setting in nanoseconds, in run order. An extreme
-/// case: consecutive runs differ up to threefold, depending on which process had the cores.
+/// Recorded median latencies (p50) of 40 runs of one setting, in nanoseconds, in run order. An
+/// extreme case: consecutive runs differ up to threefold, depending on which process had the cores.
 pub const P50_NS: [u32; 40] = [
     1574911, 4030463, 3008511, 8110079, 11862015, 10977279, 18038783, 15990783, 14778367, 7995391, 6934527,
     4571135, 6946815, 10207231, 7933951, 7987199, 9052159, 8101887, 7020543, 7852031, 4020223, 2992127,
@@ -108,14 +110,16 @@ pub const P999_NS: [u32; 40] = [
     20037631, 39497650, 25261748, 31166425, 28950527, 28557311, 24015950, 24910974, 27966732, 23855103,
 ];
 
-/// Core-to-core round trips before 48 runs, in nanoseconds, on the same machine when it was quiet:
-/// `spsc-mux` and `channel` (equal at p50) at three isolation levels (also equal). The virtual
-/// machine's cores were far apart in 11 runs, and were moved during one.
+/// Recorded core-to-core round trips, in nanoseconds, before each of 48 runs on the same machine
+/// when it was quiet. The runs are of `spsc-mux` and `channel` (equal at p50) at three isolation
+/// levels (also equal). The virtual machine's cores were far apart in 11 runs, and were moved
+/// during one.
 pub const FLOORS_NS: [u32; 48] = [
     310, 312, 319, 316, 319, 316, 46, 334, 333, 338, 340, 41, 45, 45, 45, 45, 45, 45, 278, 46, 46, 41, 47,
     47, 47, 45, 45, 45, 45, 41, 47, 43, 47, 47, 47, 47, 47, 46, 45, 45, 45, 45, 40, 45, 45, 45, 45, 48,
 ];
-/// Measured p50 of rt_venue in each run of [`FLOORS_NS`], in nanoseconds.
+/// Recorded median (p50) of rt_venue, the round trip without the venue's time, in each run of
+/// [`FLOORS_NS`], in nanoseconds.
 pub const QUIET_P50_NS: [u32; 48] = [
     641, 641, 641, 650, 641, 641, 421, 651, 647, 650, 651, 260, 250, 240, 240, 240, 240, 250, 641, 240, 240,
     240, 250, 250, 240, 239, 240, 240, 240, 241, 240, 240, 240, 246, 246, 250, 240, 240, 241, 242, 250, 250,

@@ -20,8 +20,8 @@ named_enum! {
 }
 
 impl Difference {
-    /// Returns the verdict on B compared with A: first whether the difference is within the margin,
-    /// then its direction.
+    /// Returns the verdict on B compared with A: equivalent within the margin, else slower or
+    /// faster if significant, else cannot tell.
     pub fn verdict(&self) -> Verdict {
         match self.direction() {
             _ if self.equivalence.is_some_and(|test| test.is_shown()) => Verdict::Equivalent,

@@ -7,8 +7,8 @@ use protocol::record::Point;
 use protocol::supervision::{GatewayCounts, ProtocolViolation};
 use protocol::wire::{Message, OrderId, Report};
 
-/// A message from the engine to operators, which is published off the path of orders. `ticks` is a
-/// time of the run's clock.
+/// A message from the engine to operators, such as the answer to a command, published outside the
+/// order path. `ticks` is a time of the run's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields' names say all")]
 pub enum OperatorNotice {
@@ -36,8 +36,8 @@ impl OperatorNotice {
     }
 }
 
-/// A message from the engine to the launcher about a peer's incarnation, off the path of orders.
-/// `noticed` is in ticks since the run's start.
+/// A message from the engine to the launcher about a strategy or gateway that misbehaved or died,
+/// outside the order path. `noticed` is in ticks since the run's start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields' names say all")]
 pub enum LifecycleNotice {

@@ -80,8 +80,7 @@ impl Input {
         codec::with_bytes(words, used, take)
     }
 
-    /// Decodes an input of the engine from a journal record. Returns it with its time in ticks
-    /// since the start.
+    /// Decodes a journal record to an engine input and its time, in ticks since the start.
     ///
     /// # Errors
     /// [`RecoveryError::Foreign`] for a record of another kind.

@@ -19,8 +19,9 @@ use protocol::record::Point;
 use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::{CancelScope, Instruction, Order, OrderId};
 
-/// Number of rejections for avoidable reasons after which a strategy is quarantined. A session
-/// enforces its limits itself, so a correct strategy has none.
+/// Number of avoidable rejections that the engine tolerates; after more it quarantines the strategy
+/// (accepts nothing more from it). A session enforces its limits itself, so a correct strategy has
+/// none.
 pub const TOLERATED_OFFENSES: u32 = 64;
 
 impl Core {

@@ -3,9 +3,9 @@
 use protocol::wire::Side;
 use serde::{Deserialize, Serialize};
 
-/// Position, cost and open quantities of a strategy in an instrument: one cache line. Quantities
-/// are in 1e-8 units, prices in cents, money is price times quantity. All of them wrap rather than
-/// stop the engine.
+/// A strategy's net position, cost and open order quantities in one instrument, in one cache line.
+/// Quantities are in 1e-8 units, prices in cents, money is price times quantity. All of them wrap
+/// rather than stop the engine.
 ///
 /// The merge of a run computes the same from the logged fills, by the rule in `docs/src/risk.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,13 +27,15 @@ pub struct Account {
 }
 
 impl Account {
-    /// Returns the net quantity if all open buy orders were filled, and no sell order.
+    /// Returns the net quantity if all open buy orders were filled, and no sell order, in 1e-8
+    /// units.
     #[inline(always)]
     pub const fn max_position(&self) -> i64 {
         self.net.wrapping_add(self.open_buy)
     }
 
-    /// Returns the net quantity if all open sell orders were filled, and no buy order.
+    /// Returns the net quantity if all open sell orders were filled, and no buy order, in 1e-8
+    /// units.
     #[inline(always)]
     pub const fn min_position(&self) -> i64 {
         self.net.wrapping_sub(self.open_sell)
@@ -78,7 +80,8 @@ impl Account {
         self.realised = self.realised.wrapping_add(fetched).wrapping_sub(released);
     }
 
-    /// Returns realized plus unrealized profit at `price`, in price times quantity.
+    /// Returns the account's realized plus unrealized profit at `price` (in cents), in cents × 1e-8
+    /// units.
     #[inline]
     pub fn profit(&self, price: i64) -> i128 {
         (i128::from(self.net) * i128::from(price)).wrapping_sub(self.cost)

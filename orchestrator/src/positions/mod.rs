@@ -17,7 +17,7 @@ use protocol::wire::{Operation, Order, OrderId, OrderStatus, Report, Side};
 use serde::{Deserialize, Serialize};
 use shm::prefetch::prefetch_lines;
 
-/// Positions and open orders of all strategies.
+/// The positions and open orders of all strategies of a run, in all instruments.
 #[derive(Serialize, Deserialize)]
 pub struct Positions {
     pub(crate) accounts: Box<[Account]>,
@@ -34,7 +34,8 @@ pub(crate) struct Requests {
     orders: OpenOrders,
 }
 
-/// The change of a strategy's position by a report or by a sent order.
+/// The change of a strategy's position and open quantities in one instrument, caused by a sent
+/// order or a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// Index of the instrument whose position changes.
@@ -51,7 +52,8 @@ pub struct Change {
 }
 
 impl Positions {
-    /// Creates strategies' empty positions, with capacity for `max_open` open orders of each.
+    /// Creates empty positions for all strategies, with capacity for `max_open` open orders per
+    /// strategy.
     pub fn new(strategies: usize, instruments: usize, max_open: usize) -> Self {
         let instruments = instruments.max(1);
         Self {
@@ -86,7 +88,7 @@ impl Positions {
         Some(())
     }
 
-    /// Returns a strategy's position in an instrument.
+    /// Returns a strategy's position and open quantities in an instrument.
     #[inline(always)]
     pub fn account(&self, strategy: StrategyIndex, instrument: u16) -> &Account {
         &self.accounts[strategy.as_usize() * self.instruments + usize::from(instrument)]
@@ -146,8 +148,8 @@ impl Positions {
         self.strategies.enumerate_mut().map(mark).sum()
     }
 
-    /// Records an order, replace or cancel that is sent to its venue, and returns the change of the
-    /// position.
+    /// Records a sent order, replace or cancel as open, and returns the change of the strategy's
+    /// open quantities.
     #[inline]
     pub fn send(&mut self, order: &Order) -> Change {
         let strategy = order.id.strategy();
@@ -193,9 +195,10 @@ impl Positions {
         self.strategies[strategy].count = 0;
     }
 
-    /// Records a venue's report on an order, and returns the change of the position by fills.
-    /// `is_current`: it is about a request of the running incarnation; fills of earlier
-    /// incarnations count all the same. Returns `None` if the instrument does not exist.
+    /// Applies a venue's report to the open order and the strategy's position, and returns the
+    /// change of the position. `is_current`: the report is about a request of the running
+    /// incarnation; fills of earlier incarnations count all the same. Returns `None` if the
+    /// instrument does not exist.
     #[inline(always)]
     pub fn settle(&mut self, report: &Report, is_current: bool) -> Option<Change> {
         let strategy = report.id.strategy();

@@ -13,7 +13,7 @@ pub(crate) enum Kind {
     Other,
 }
 
-/// An order, replace or cancel that was sent to its venue and has no last report.
+/// An order, replace or cancel that was sent to its venue and whose last report has not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(align(32))]
 pub struct OpenOrder {

@@ -16,7 +16,8 @@ const CENT: u128 = 100_000_000;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The error that a risk limit cannot be set.
+/// The reason why a risk limit cannot be set: the setting is invalid, or its scope is not in the
+/// run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SettingError {
     /// The limit setting is invalid in every run.
@@ -202,8 +203,8 @@ impl Risk {
         }
     }
 
-    /// Sets a risk limit for a scope; an invalid setting changes nothing. Open orders and positions
-    /// stay, and count.
+    /// Sets a risk limit for a scope, such as one strategy or venue; an invalid setting changes
+    /// nothing. Open orders and positions stay, and count.
     pub fn set(&mut self, setting: &LimitSetting, positions: &Positions) -> Result<(), SettingError> {
         setting.check()?;
         let LimitSetting { scope, control, value } = *setting;

@@ -61,7 +61,7 @@ pub struct RiskSetup<'a> {
 }
 
 impl RiskSetup<'_> {
-    /// Returns settings in which the number of open orders is the only limit, with one credential
+    /// Returns a setup whose only limit is `max_open` open orders per strategy, with one credential
     /// and one unrestricted instrument. A tick is a nanosecond.
     pub const fn open_orders(strategies: usize, venues: usize, max_open: u64) -> Self {
         Self {
@@ -259,8 +259,8 @@ impl Risk {
         self.strategies[strategy].kills_on_death && !self.is_killed(strategy)
     }
 
-    /// Updates the risk controls after a sent order or a report, with the position's change.
-    /// Returns a strategy that exceeds its loss limit.
+    /// Updates exposures, reference prices and losses after a sent order or a report, with the
+    /// change of the strategy's position. Returns a strategy that exceeds its loss limit.
     #[inline(always)]
     pub fn book(
         &mut self,

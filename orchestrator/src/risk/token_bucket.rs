@@ -26,8 +26,8 @@ impl Default for TokenBucket {
 }
 
 impl TokenBucket {
-    /// Sets the rate (messages per second) and the size (messages) of the bucket, and fills it.
-    /// Without a rate it is unlimited.
+    /// Sets the token bucket's rate (messages per second) and size (messages), and fills the
+    /// bucket. Without a rate it is unlimited.
     pub fn set(&mut self, rate: Option<u64>, burst: u64, ns_per_tick: f64) {
         let Some(rate) = rate.filter(|rate| *rate > 0) else {
             *self = Self::default();

@@ -25,7 +25,8 @@ use protocol::stamps::{PositionField, Record};
 use protocol::wire::OrderId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The account of one strategy in one instrument: its position, computed from its fills.
+/// A strategy's account in one instrument, computed from the fills in the logs: net quantity, cost
+/// and profit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// Net quantity (bought − sold), in 1e-8 units.
@@ -140,13 +141,14 @@ impl Accounts {
         Self { filled: vec![Vec::new(); strategies.into()], pending: waiting, dead, ..Self::default() }
     }
 
-    /// Ends the report that is being read, at the end of a log.
+    /// Ends the last report of a log, and counts a violation if its fill has no price.
     pub fn end_log(&mut self) {
         self.end_report();
         self.last = None;
     }
 
-    /// Handles the stamp t5 of a report: its gateway pushed it.
+    /// Begins a report at its stamp t5 (its gateway pushed it); the fill records that follow belong
+    /// to it.
     #[inline]
     pub fn on_report(&mut self, id: OrderId, number: u8, ticks: u64, pushed: Option<(usize, u64)>) {
         if self.last.is_some_and(|last| last.quantity.is_some()) {
@@ -163,8 +165,8 @@ impl Accounts {
         });
     }
 
-    /// Handles a stamp t5 that occurs twice or belongs to an impossible order. The violation is
-    /// reported elsewhere; a fill of it still counts.
+    /// Begins a report whose stamp t5 occurs twice or belongs to an impossible order. The violation
+    /// is reported elsewhere; a fill of it still counts.
     #[cold]
     pub fn on_unexpected_report(&mut self, id: OrderId, number: u8, ticks: u64) {
         self.on_report(id, number, ticks, None);
@@ -198,7 +200,8 @@ impl Accounts {
         add_fill_violation(&mut self.found, id, || what);
     }
 
-    /// Handles a log record with the price of a fill, and counts the fill.
+    /// Completes a fill with its price from a log record; the fill counts once the orchestrator has
+    /// processed the report.
     #[inline]
     pub fn on_fill_price(&mut self, Record { id, detail, value, .. }: Record, instrument: u16) {
         let price = value.cast_signed();
@@ -243,7 +246,8 @@ impl Accounts {
         }
     }
 
-    /// Handles a report that the orchestrator has processed, by counting its fill.
+    /// Counts a gateway's pending fills up to the report at `position`, which the orchestrator has
+    /// processed.
     #[inline]
     pub fn on_report_taken(&mut self, (gateway, position): (usize, u64)) {
         // An earlier one that was not processed in order: reported elsewhere.
@@ -283,7 +287,8 @@ impl Accounts {
         }
     }
 
-    /// Handles a log record with a final position of the orchestrator.
+    /// Stores one figure of a final position that the orchestrator logged, for the comparison with
+    /// the fills.
     pub fn on_position(&mut self, record: Record) {
         let Record { id, detail, value, .. } = record;
         let index = PositionField::from_code(detail).zip(u16::try_from(id.sequence()).ok());
@@ -325,10 +330,10 @@ impl Accounts {
         self.stated.get(&key).and_then(|figures| figures[field as usize]).unwrap_or(0).cast_signed()
     }
 
-    /// Compares the orchestrator's final positions with the fills, exactly. Only for runs that
-    /// completed: in others fills were in flight. In a complete run every order has its last report
-    /// (otherwise that is a violation), so nothing is open, and every account with fills has every
-    /// figure.
+    /// Compares the orchestrator's final positions with those computed from the fills; each
+    /// difference is a violation. Only for runs that completed: in others fills were in flight. In
+    /// a complete run every order has its last report (otherwise that is a violation), so nothing
+    /// is open, and every account with fills has every figure.
     pub fn check(&self, findings: &mut Findings) {
         for key in self.keys() {
             let account = self.account(key);
@@ -367,7 +372,8 @@ impl Accounts {
         }
     }
 
-    /// Converts the accounts to final positions, one for each strategy and instrument.
+    /// Converts the accounts to final positions, one for each strategy and instrument with fills or
+    /// a logged position.
     pub fn into_positions(self) -> Vec<Position> {
         let position = |key: (u16, u16)| {
             let (strategy, instrument) = key;

@@ -28,8 +28,8 @@ named_enum! {
 }
 
 impl Cause {
-    /// All causes of orders' time in display order: external causes, the thread's own behavior, the
-    /// remainder.
+    /// All causes to which orders' time is attributed, in the order in which tables and pages show
+    /// them. External causes come first, then the thread's own behavior, then the remainder.
     pub const DISPLAY_ORDER: [Self; 7] = [
         Self::Machine,
         Self::WakeUp,
@@ -44,8 +44,8 @@ impl Cause {
 /// The number of causes in documents of the oldest supported build.
 const MIN_CAUSES: usize = 6;
 
-/// Nanoseconds of orders' time by cause, in the order of [`Cause::ALL`]. Documents of earlier
-/// builds have fewer entries; the missing ones count as 0.
+/// The time of orders split by cause of delay, in nanoseconds, in the order of [`Cause::ALL`].
+/// Documents of earlier builds have fewer entries; the missing ones count as 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<u64>")]
 pub struct NanosByCause(pub [u64; Cause::ALL.len()]);
@@ -62,7 +62,7 @@ impl NanosByCause {
         self.0.iter().fold(0, |sum, part| sum.saturating_add(*part))
     }
 
-    /// Returns the causes of orders' time with a time above 0, and their nanoseconds, in display
+    /// Iterates over the causes to which time is attributed, with their nanoseconds, in display
     /// order.
     pub fn nonzero(&self) -> impl Iterator<Item = (Cause, u64)> + '_ {
         Cause::DISPLAY_ORDER.into_iter().map(|cause| (cause, self.get(cause))).filter(|(_, time)| *time > 0)

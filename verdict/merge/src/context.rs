@@ -30,7 +30,8 @@ pub(super) struct CheckContext<'a> {
 }
 
 impl<'a> CheckContext<'a> {
-    /// Collects the facts of a run's record on which the checks of its orders depend.
+    /// Collects the facts on which the checks of a run's orders depend, such as deaths and stamps
+    /// that may be missing.
     pub fn new(
         record: &'a RunRecord,
         deaths: &'a Deaths,
@@ -87,8 +88,9 @@ fn is_outage(record: &RunRecord, process: &str) -> bool {
 }
 
 impl CheckContext<'_> {
-    /// Returns a bit mask of the points that show how an order ended. Where the orchestrator stamps
-    /// no reports, a produced or refused report counts as processed and returned.
+    /// Returns a bit mask of the stamped points of an order's path from which its outcome is
+    /// derived. Where the orchestrator stamps no reports, a produced or refused report counts as
+    /// processed and returned.
     #[inline]
     pub fn outcome_points(&self, id: OrderId, row: &OrderRow) -> u64 {
         if row.reason() == Some(Reject::VenueUnknown.code()) {

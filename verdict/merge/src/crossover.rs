@@ -13,13 +13,14 @@ use serde::{Deserialize, Serialize};
 use shm::random::SplitMix64;
 use std::collections::BTreeMap;
 
-/// Minimum number of blocks of turns from which an interval is estimated.
+/// Minimum number of blocks (in each, every isolation level has one turn) from which an interval is
+/// estimated.
 pub const MIN_BLOCKS: usize = 20;
 
 /// Number of resampled runs of an interval.
 const RESAMPLES: usize = 1_000;
 
-/// The comparison of a run's isolation levels, which took turns within the run.
+/// The comparison of isolation levels that took turns within one run (a crossover design).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrossoverSummary {
     /// Length of an epoch in nanoseconds: the turn of one level.
@@ -39,14 +40,15 @@ const fn is_first(place: &usize) -> bool {
 }
 
 impl CrossoverSummary {
-    /// Returns the isolation level with which the run's other levels are compared.
+    /// Returns the entry of the reference, the isolation level with which the run's other levels
+    /// are compared.
     pub fn reference(&self) -> Option<&LevelDifference> {
         self.levels.get(self.reference)
     }
 }
 
-/// The comparison of one isolation level with the reference of its run, by `rt_venue` from the due
-/// time.
+/// The comparison of one isolation level with the run's reference level, by the latency `rt_venue`
+/// from an order's due time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelDifference {
     /// The compared isolation level.
@@ -63,7 +65,7 @@ pub struct LevelDifference {
     pub beyond_p99: Option<Ratio>,
 }
 
-/// A ratio of an isolation level's figure to that of the reference, with its 95 % interval.
+/// A ratio of one isolation level's figure to the reference level's figure, with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// The estimate: 1.0 is no difference.
@@ -77,7 +79,7 @@ pub struct Ratio {
 /// The orders of one level: latency in ticks and the index of its block, by latency.
 type Orders = Vec<(u64, u32)>;
 
-/// Compares the levels of a run that took turns; `None` for another run.
+/// Compares the isolation levels of a run in which they took turns; `None` for any other run.
 pub fn summarize(merged: &MergedRun, isolation: IsolationLevels) -> Option<CrossoverSummary> {
     let epochs = merged.epochs?;
     let (levels, blocks) = orders_by_level(merged, epochs, isolation);

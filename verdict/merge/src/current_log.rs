@@ -50,8 +50,8 @@ pub(super) struct CurrentLog {
 }
 
 impl CurrentLog {
-    /// Checks that the time of the next stamp is not earlier than that of the previous one. Returns
-    /// the number of ticks by which it precedes the previous stamp, if it does.
+    /// Records the time of the log's next stamp, and returns by how many ticks it precedes the
+    /// previous one, if it does.
     #[inline]
     pub fn observe_time(&mut self, record: &Record) -> Option<u64> {
         if ORDERED & bit(record.point) == 0 {
@@ -61,7 +61,8 @@ impl CurrentLog {
         last.checked_sub(record.value).filter(|back| *back > 0)
     }
 
-    /// Counts a stamp that is `back` ticks earlier than the one before it.
+    /// Counts a violation: a stamp of the current log is `back` ticks earlier than the one before
+    /// it.
     #[cold]
     pub fn add_backward_step(&mut self, record: &Record, back: u64, ns_per_tick: f64) {
         let found = match self.author {
@@ -92,7 +93,8 @@ impl CurrentLog {
         }
     }
 
-    /// Adds a logged gap or sleep, up to the capacity of the plan. An untrusted log has none.
+    /// Stores a gap or sleep (times without a duty cycle) of the log's thread, up to the planned
+    /// capacity. An untrusted log has none.
     pub fn add_gap(&mut self, record: &Record) {
         let (all, max) = match record.point {
             Point::Gap => (&mut self.gaps, MAX_GAPS),

@@ -54,8 +54,8 @@ struct DeadIncarnations {
 }
 
 impl Deaths {
-    /// Derives the strategy deaths in a run, and the untrusted logs, from the run's record.
-    /// Impossible incidents are ignored.
+    /// Derives from a run's record which strategies died, in which incarnations, and which logs are
+    /// untrusted. Impossible incidents are ignored.
     pub fn new(record: &RunRecord) -> Self {
         let mut strategies = vec![DeadIncarnations::default(); usize::from(record.plan.trading().strategies)];
         for (index, incident) in record.incidents.iter().enumerate() {
@@ -117,21 +117,23 @@ impl Deaths {
         }
     }
 
-    /// Marks a strategy's log as untrusted because of what is in it. Its orders stay trusted.
+    /// Marks a strategy's log as untrusted because the log has invalid content. Its orders stay
+    /// trusted.
     pub fn distrust(&mut self, strategy: StrategyIndex) {
         if let Some(strategy_state) = self.strategies.get_mut(strategy.as_usize()) {
             strategy_state.is_log_doubted = true;
         }
     }
 
-    /// Returns the index of the strategy death that ended an incarnation, in the run's record.
+    /// Returns the index in the run's record of the incident (death) that ended a strategy's
+    /// incarnation; `None` without one.
     pub fn incident(&self, strategy: StrategyIndex, epoch: u16) -> Option<usize> {
         let index = self.strategies.get(strategy.as_usize())?.incidents.get(usize::from(epoch))?;
         (*index as usize).checked_sub(1)
     }
 
-    /// Returns the last possible epoch of a strategy: one after the last that died, or the last
-    /// that an operator added.
+    /// Returns the highest epoch (incarnation number, from 0) that a strategy can have reached by
+    /// deaths and operators' additions.
     pub fn last_epoch(&self, strategy: StrategyIndex) -> u16 {
         match self.strategies.get(strategy.as_usize()) {
             Some(strategy_state) if self.is_complete => {
@@ -142,15 +144,15 @@ impl Deaths {
         }
     }
 
-    /// Returns `true` if a strategy's log is untrusted: the strategy is hostile, or its log is in
+    /// Returns `true` if a strategy's own stamps do not count: it is hostile, or its log is in
     /// doubt.
     pub fn is_untrusted(&self, strategy: StrategyIndex) -> bool {
         let state = self.strategies.get(strategy.as_usize());
         self.is_hostile(strategy) || state.is_some_and(|state| state.is_log_doubted)
     }
 
-    /// Returns `true` if a strategy misbehaved according to the record. Then even the engine's
-    /// stamps of its orders may be invalid.
+    /// Returns `true` if a strategy may have forged stamps: it misbehaved, or a fault let
+    /// strategies overwrite memory. Then even the engine's stamps of its orders may be invalid.
     pub fn is_hostile(&self, strategy: StrategyIndex) -> bool {
         let state = self.strategies.get(strategy.as_usize());
         self.is_everyone_hostile || state.is_some_and(|state| state.is_hostile)

@@ -4,7 +4,8 @@
 use protocol::plan::Trading;
 use record::run::{RunRecord, ns_per_tick};
 
-/// The epochs (turns) of a run in which one isolation level at a time is offered orders.
+/// The epochs of a crossover run: turns in time in which only one isolation level is offered
+/// orders.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epochs {
     start_ticks: u64,
@@ -30,14 +31,14 @@ impl Epochs {
         self.epoch_ns
     }
 
-    /// Returns the block of epochs of an order with this due time in ticks: a block has one epoch
-    /// for each group of strategies.
+    /// Returns the index of the block (one epoch of each group of strategies) in which the tick
+    /// `due` falls.
     pub fn block_of(&self, due: u64) -> u64 {
         self.since_start_ns(due) / self.epoch_ns.saturating_mul(self.groups)
     }
 
-    /// Returns `true` if an order with this due time in ticks is due in the washout, the uncounted
-    /// beginning of its epoch.
+    /// Returns `true` if the tick `due` is in a washout, the beginning of an epoch whose orders are
+    /// not counted.
     pub fn is_washout(&self, due: u64) -> bool {
         self.since_start_ns(due) % self.epoch_ns < Trading::WASHOUT_NS
     }

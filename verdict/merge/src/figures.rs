@@ -52,7 +52,7 @@ const STAGES: usize = Stage::ALL.len();
 
 impl Measure {
     /// The measured durations of every run, in report order: the stages of an order's path, then
-    /// their sums.
+    /// round trips and delays.
     pub const ALL: [Measure; STAGES + 5] = {
         let mut all = [Measure::RoundTrip; STAGES + 5];
         let mut index = 0;
@@ -67,14 +67,16 @@ impl Measure {
         all
     };
 
-    /// The stages of an order's time at an exchange; only for runs with an exchange.
+    /// The stages of an order within an exchange (session out, match, session back), measured only
+    /// in runs with an exchange.
     pub const EXCHANGE: [Measure; ExchangeStage::ALL.len()] = [
         Measure::Exchange(ExchangeStage::SessionOut),
         Measure::Exchange(ExchangeStage::Match),
         Measure::Exchange(ExchangeStage::SessionBack),
     ];
 
-    /// The durations that begin with market data; only for runs with triggered orders.
+    /// The durations from an exchange's market data to the order that it triggered, measured only
+    /// in runs with such orders.
     pub const MARKET: [Measure; 2] = [Measure::TickToTrade, Measure::TickToExchange];
 
     /// Iterates over all measured durations; those that only some runs have come last.
@@ -108,7 +110,8 @@ impl Measure {
         }
     }
 
-    /// Returns the measured duration's name in summaries, histogram logs and tables.
+    /// Returns the measured duration's name in summaries, histogram logs and tables, such as
+    /// `rt_venue`.
     pub const fn name(self) -> &'static str {
         match self {
             Measure::Stage(stage) => stage.name(),
@@ -145,7 +148,7 @@ impl Default for MeasureSeries {
 }
 
 impl MeasureSeries {
-    /// Adds a duration in ticks.
+    /// Adds one sample, a duration in ticks, to the series.
     #[inline]
     pub fn record(&mut self, ticks: u64, ns_per_tick: f64) {
         self.histogram.saturating_record(to_ns(ticks, ns_per_tick));
@@ -154,8 +157,8 @@ impl MeasureSeries {
         self.sum_ticks += u128::from(ticks);
     }
 
-    /// Adds a duration's samples that were counted elsewhere: values with their counts, then the
-    /// exact minimum, maximum and sum, all in ticks. Any values are accepted.
+    /// Adds samples that were counted elsewhere: durations in ticks with their counts, and their
+    /// exact minimum, maximum and sum. Any values are accepted.
     pub fn record_counts(
         &mut self,
         counts: impl Iterator<Item = (u64, u64)>,
@@ -247,7 +250,7 @@ impl LevelSeries {
     }
 }
 
-/// The samples of all measured durations of a run.
+/// The samples of all durations measured in a run, also by isolation level.
 #[derive(Clone, Debug)]
 pub struct Figures {
     series: Vec<MeasureSeries>,
@@ -287,15 +290,16 @@ impl Figures {
         figures
     }
 
-    /// Adds the samples of orders that no stall affected, for the stall-free latencies. `untouched`
-    /// has a bit for each measured order of the merge.
+    /// Adds the samples of the measure [`Measure::StallFree`]: orders that no stall of the machine
+    /// affected. `untouched` has a bit for each measured order of the merge.
     pub fn record_stall_free(&mut self, merged: &MergedRun, untouched: &BitSet) {
         self.has_stall_free = true;
         self.record_untouched(merged, untouched, Measure::StallFree, |row| Some(engine_ticks(row)));
     }
 
-    /// Adds the samples of orders that no steal of the hypervisor affected. `untouched` has a bit
-    /// for each measured order of the merge.
+    /// Adds the samples of the measure [`Measure::WithoutSteal`]: orders that no steal
+    /// (hypervisor's use of a core) affected. `untouched` has a bit for each measured order of the
+    /// merge.
     pub fn record_without_steal(&mut self, merged: &MergedRun, untouched: &BitSet) {
         self.knows_steal = true;
         self.record_untouched(merged, untouched, Measure::WithoutSteal, from_due);
@@ -366,25 +370,27 @@ impl Figures {
         self.series[measure.index()].record(ticks, ns_per_tick);
     }
 
-    /// Returns `true` if the samples of orders that no stall affected were added.
+    /// Returns `true` if [`Figures::record_stall_free`] has added the samples of orders that no
+    /// stall affected.
     pub const fn has_stall_free(&self) -> bool {
         self.has_stall_free
     }
 
-    /// Returns `true` if there are separate samples of the orders that no steal of the hypervisor
-    /// affected.
+    /// Returns `true` if [`Figures::record_without_steal`] has added the samples of orders that no
+    /// steal affected.
     pub const fn has_without_steal(&self) -> bool {
         self.knows_steal
     }
 
-    /// Returns the latencies of each isolation level in a run with several levels: the level, the
-    /// number of earlier groups with the same level, and the distributions by the name of their
-    /// measure.
+    /// Iterates over the isolation levels of a run with several, with the distributions of each
+    /// level's measured durations. Each entry's number counts the earlier groups of strategies at
+    /// the same level.
     pub fn levels(&self) -> impl Iterator<Item = (IsolationLevel, usize, BTreeMap<String, Distribution>)> {
         self.levels.iter().map(|own| (own.level, own.again, own.distributions(self.ns_per_tick)))
     }
 
-    /// Returns the distribution of `rt_venue_from_due` with the orders of the warm-up.
+    /// Returns the distribution of `rt_venue_from_due` (latency from the due time), including the
+    /// orders of the warm-up.
     pub fn with_warm_up(&self) -> Distribution {
         self.with_warm_up.distribution(self.ns_per_tick)
     }
@@ -400,7 +406,8 @@ impl Figures {
     }
 }
 
-/// Returns the time that the engine itself added to an order (rt_venue), in ticks.
+/// Returns the engine's part of an order's round trip (rt_venue: without the venue's time), in
+/// ticks.
 #[inline]
 pub fn engine_ticks(row: &OrderRow) -> u64 {
     let venue = |stage: &Stage| stage.info().location == StageLocation::Venue;
@@ -409,14 +416,15 @@ pub fn engine_ticks(row: &OrderRow) -> u64 {
     round_trip - at_venue.min(round_trip)
 }
 
-/// Returns `rt_venue` from the due time of an order on, in ticks; `None` if it was not due.
+/// Returns an order's `rt_venue` plus its delay from due time to sending, in ticks; `None` without
+/// a due time.
 pub fn from_due(row: &OrderRow) -> Option<u64> {
     let slip = row.began().saturating_sub(row.at(Point::Due)?);
     Some(engine_ticks(row).saturating_add(slip))
 }
 
-/// Returns the exact quantile of unsorted values; `None` if there are fewer than `needed`. Reorders
-/// the slice.
+/// Returns the exact quantile (0 to 1) of unsorted values; `None` with fewer than `needed` values.
+/// Reorders the slice.
 pub fn quantile(values: &mut [u64], quantile: f64, needed: usize) -> Option<u64> {
     if values.len() < needed {
         return None;

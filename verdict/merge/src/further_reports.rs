@@ -12,7 +12,7 @@ use protocol::stamps::Point;
 use protocol::wire::{ENGINE_REPORT, OrderId};
 use std::collections::BTreeMap;
 
-/// The stamps of a further report: one after the first report on an order.
+/// The stamps of a further report on an order, which is any report after the order's first one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FurtherReport {
     pub(super) ticks: [Option<u64>; REPORT_PATH.len()],
@@ -26,7 +26,8 @@ pub struct FurtherReport {
 }
 
 impl FurtherReport {
-    /// Returns the time at which the report was stamped at a point, in ticks.
+    /// Returns the time at which this report passed a point of its path, in ticks; `None` without a
+    /// stamp.
     pub fn at(&self, point: Point) -> Option<u64> {
         let index = REPORT_PATH.iter().position(|other| *other == point)?;
         self.ticks[index]
@@ -62,7 +63,7 @@ pub(super) struct FurtherReports {
 }
 
 impl FurtherReports {
-    /// Returns the stamps of an order's report with this number, to be completed.
+    /// Returns the stamps of an order's report with this number for writing, created empty if new.
     pub fn report_mut(&mut self, id: OrderId, number: u8) -> &mut FurtherReport {
         self.reports.entry((id, number)).or_default()
     }
@@ -82,7 +83,7 @@ impl FurtherReports {
         self.by_engine.get(&id)
     }
 
-    /// Records that an order's first report is not its last.
+    /// Records that more reports follow an order's first one.
     pub fn expect_more(&mut self, id: OrderId) {
         self.expected.push(id);
     }
@@ -96,14 +97,14 @@ impl FurtherReports {
         });
     }
 
-    /// Returns the time at which the gateway pushed an order's last report (t5); `row` has the
-    /// first report.
+    /// Returns the time t5 at which the gateway pushed an order's last report, in ticks; `row` has
+    /// the first report.
     pub fn last_pushed(&self, id: OrderId, row: &OrderRow) -> Option<u64> {
         self.last(id).map_or_else(|| row.at(Point::GatewayDone), |report| report.at(Point::GatewayDone))
     }
 
-    /// Iterates over all reports after their orders' first ones, including those that only
-    /// strategies stamped.
+    /// Iterates over all reports but each order's first, with the order's id and the report's
+    /// number. Includes those that only strategies stamped.
     pub fn iter(&self) -> impl Iterator<Item = (OrderId, u8, &FurtherReport)> {
         self.reports.iter().map(|((id, number), report)| (*id, *number, report))
     }
@@ -125,8 +126,7 @@ impl FurtherReports {
         next.is_some_and(|next| !next.is_only_received())
     }
 
-    /// Extends a run's span by the times from first to last report: an order is open until its last
-    /// report.
+    /// Extends a run's span to the last report of each order, since an order is open until then.
     pub fn extend_span(&self, span: &mut StampSpan, table: &OrderTable, deaths: &Deaths) {
         let mut reports = self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())).peekable();
         while let Some((id, _, report)) = reports.next() {

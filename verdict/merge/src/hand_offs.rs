@@ -23,7 +23,8 @@ pub(super) struct OutOfOrder {
 }
 
 impl OutOfOrder {
-    /// Returns the strategy on whose stamps alone the violation of order rests.
+    /// Returns the order's strategy if its stamps alone show the violation, as at the return
+    /// hand-off; otherwise `None`.
     pub fn sole_source(&self, id: OrderId) -> Option<StrategyIndex> {
         (self.kind == ViolationKind::ReturnOrder).then_some(id.strategy())
     }
@@ -44,7 +45,7 @@ pub(super) struct SubmitOrder {
 }
 
 impl SubmitOrder {
-    /// Handles a strategy's stamp t1 (order sent), and checks that it is in sequence.
+    /// Checks that an order's stamp t1 (sent) follows those of the strategy's earlier orders.
     #[inline]
     pub fn on_sent(&mut self, id: OrderId, newest: &mut NewestEpochs) -> OrderCheck {
         let in_order = advance(&mut self.sent, id.sequence());
@@ -54,8 +55,8 @@ impl SubmitOrder {
         check(!is_late, ViolationKind::SendOrder, "sent after the next incarnation of its strategy had begun")
     }
 
-    /// Handles the orchestrator's stamp of an order that it took, and checks that the incarnation's
-    /// orders arrived in sequence.
+    /// Checks that the orchestrator took an order after its incarnation's earlier orders, by
+    /// sequence number.
     #[inline]
     pub fn on_taken(&mut self, id: OrderId, newest: &mut NewestEpochs) -> OrderCheck {
         newest.taken = newest.taken.max(id.epoch());
@@ -97,8 +98,8 @@ pub(super) struct GatewayOrder {
 }
 
 impl GatewayOrder {
-    /// Handles an order's stamp at one end of a gateway's inbox; `other` is the time in ticks at
-    /// its other end, if known.
+    /// Checks that an order passes its gateway's inbox in order; `other` is the tick at the inbox's
+    /// other end, if known.
     #[inline]
     pub fn on_inbox(&mut self, other: Option<u64>) -> OrderCheck {
         let in_order = other.is_none_or(|ticks| advance_time(&mut self.last_dispatch, ticks));
@@ -114,7 +115,8 @@ impl GatewayOrder {
         self.pushed - 1
     }
 
-    /// Handles the arrival of a gateway's report number `position` at the orchestrator.
+    /// Checks that a gateway's report number `position` reached the orchestrator after the
+    /// gateway's earlier reports.
     #[inline]
     pub fn on_completion(&mut self, position: u64) -> OrderCheck {
         let in_order = advance(&mut self.next_completion, position);
@@ -129,8 +131,8 @@ pub(super) struct ReturnOrder {
 }
 
 impl ReturnOrder {
-    /// Handles a report's stamp at one end of the return hand-off; `other` is the time in ticks at
-    /// its other end, if known.
+    /// Checks that a report passes the return hand-off to its strategy in order; `other` is the
+    /// tick at its other end, if known.
     #[inline]
     pub fn on_stamp(&mut self, other: Option<u64>) -> OrderCheck {
         let in_order = other.is_none_or(|ticks| advance_time(&mut self.last, ticks));

@@ -102,8 +102,7 @@ impl<'a> Join<'a> {
         };
     }
 
-    /// Marks the log of a strategy as untrusted: its stamps stay in the table but count for
-    /// nothing.
+    /// Marks a strategy's log as untrusted: its stamps stay in the order table but are not counted.
     pub fn distrust(&mut self, strategy: StrategyIndex) {
         self.deaths.distrust(strategy);
         self.table.distrust(strategy);

@@ -20,7 +20,7 @@ const NOTABLE_SHIFT: f64 = 0.5;
 const MEASURES: [Measure; 3] =
     [Measure::Stage(Stage::Submit), Measure::Stage(Stage::Return), Measure::RtVenue];
 
-/// The latency percentiles of a run without the orders of one strategy.
+/// A run's latency percentiles over the orders of all strategies but one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaveOneOut {
     /// Index of the excluded strategy.
@@ -58,7 +58,8 @@ impl PooledPercentiles {
     }
 }
 
-/// Computes the latency percentiles without each strategy in turn; none if only one has orders.
+/// Computes a run's latency percentiles without each strategy in turn; empty if all orders are of
+/// one strategy.
 pub fn leave_one_out(
     strategies: u16,
     merged: &MergedRun,
@@ -89,8 +90,8 @@ pub fn leave_one_out(
     all
 }
 
-/// Returns a note for each percentile that a single strategy shifts far, naming the strategy with
-/// the largest shift.
+/// Returns a note for each percentile that leaving out one strategy changes by more than half. The
+/// note names the strategy with the largest change.
 pub fn notes(all: &[LeaveOneOut], figures: &Figures) -> Vec<String> {
     let pooled = MEASURES.map(|measure| {
         let all = figures.distribution(measure);
@@ -121,7 +122,7 @@ pub fn notes(all: &[LeaveOneOut], figures: &Figures) -> Vec<String> {
     notes
 }
 
-/// Formats the range of each pooled percentile of rt_venue when one strategy is left out.
+/// Formats the range that p50 and p99 of rt_venue have when each strategy is left out in turn.
 pub fn format_leave_one_out(all: &[LeaveOneOut]) -> Vec<String> {
     let range = |of: fn(&LeaveOneOut) -> Option<u64>| {
         let low = all.iter().filter_map(of).min()?;

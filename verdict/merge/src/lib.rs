@@ -126,7 +126,8 @@ pub struct MergedRun {
     chains: further_reports::FurtherReports,
 }
 
-/// The share of the schedule's window in which orders count as warm-up, 0 to 1.
+/// The first share of the schedule's window, 0 to 1, in which orders are warm-up and in no
+/// percentile.
 pub const WARM_UP: f64 = 0.1;
 
 impl MergedRun {
@@ -136,7 +137,8 @@ impl MergedRun {
         self.table.blocks()
     }
 
-    /// Iterates over every order of the run with a stamp, by strategy and sequence.
+    /// Iterates over the run's orders that have a stamp, by strategy and sequence number, each with
+    /// its stamps.
     pub fn orders(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows().filter(|(_, row)| row.points() != 0)
     }
@@ -146,7 +148,7 @@ impl MergedRun {
         self.table.rows_of(strategy).filter(|(_, row)| row.points() != 0)
     }
 
-    /// Iterates over all reports after their orders' first ones, with the order and the report's
+    /// Iterates over all reports but each order's first, with the order's id and the report's
     /// number.
     pub fn further_reports(&self) -> impl Iterator<Item = (OrderId, u8, &FurtherReport)> {
         self.chains.iter()
@@ -158,33 +160,35 @@ impl MergedRun {
         self.table.at_exchange(id)
     }
 
-    /// Returns the top-of-book version that an order claims to react to, with the time of the
-    /// exchange's write. `None` without one.
+    /// Returns the top-of-book version that an order's strategy names as its trigger, with the time
+    /// at which the exchange wrote it. `None` without one.
     pub fn trigger(&self, id: OrderId) -> Option<Trigger> {
         let partition = self.table.partition_of(id.strategy(), id.epoch())?;
         self.touches.trigger(partition, id.sequence())
     }
 
-    /// Iterates over the run's orders that returned with every stamp, in time order.
+    /// Iterates over the run's measured orders: those that returned and have every stamp, in order
+    /// of time.
     pub fn measured(&self) -> impl Iterator<Item = (OrderId, &OrderRow)> {
         self.table.rows().filter(|(_, row)| row.is_measured())
     }
 
     /// Returns `true` if an order counts in the percentiles: measured, due after the warm-up, and
-    /// not of a strategy that disturbs.
+    /// of a strategy without a disturbing fault.
     pub fn is_counted(&self, id: OrderId, row: &OrderRow) -> bool {
         self.is_past_warm_up(row) && !self.is_disturbing(id.strategy())
     }
 
-    /// Returns `true` if an order was measured, and due after the warm-up and, in a crossover,
-    /// after the washout of its epoch.
+    /// Returns `true` if an order is measured and due neither in the warm-up nor in a washout
+    /// (beginning of a crossover epoch).
     pub fn is_past_warm_up(&self, row: &OrderRow) -> bool {
         let is_counted =
             |due| due >= self.warm_up_end && self.epochs.is_none_or(|epochs| !epochs.is_washout(due));
         row.is_measured() && row.at(Point::Due).is_none_or(is_counted)
     }
 
-    /// Returns `true` if a fault of the plan lets the strategy disturb its neighbors.
+    /// Returns `true` if the plan has a fault by which this strategy disturbs its neighbors on
+    /// purpose.
     pub fn is_disturbing(&self, strategy: StrategyIndex) -> bool {
         self.disturbing.contains(&strategy)
     }

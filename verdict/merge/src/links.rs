@@ -24,8 +24,8 @@ const MAX_LEFT_CANCELS: u64 = 3;
 pub(super) struct LinkChecksums(BTreeMap<LinkEnd, u64>);
 
 impl LinkChecksums {
-    /// Inserts the message checksum of one end of a link (hand-off between two roles). Returns
-    /// `false` if there is one already.
+    /// Stores the checksum of the messages at one end of a link (hand-off between two roles).
+    /// Returns `false` if there is one already.
     pub fn try_insert(&mut self, end: LinkEnd, sum: u64) -> bool {
         self.0.insert(end, sum).is_none()
     }
@@ -35,8 +35,8 @@ impl LinkChecksums {
         self.0.retain(|end, _| !is_of_strategy(end, strategy));
     }
 
-    /// Compares the message checksums at both ends of each link and reports those that differ. Only
-    /// for complete runs: in others messages were in flight.
+    /// Compares the message checksums at both ends of each link (hand-off), and counts a violation
+    /// for each difference. Only for complete runs: in others messages were in flight.
     pub fn check(&self, context: &CheckContext, logs: &[ThreadLog], findings: &mut Findings) {
         let (record, deaths, plan) = (context.record, context.deaths, &context.record.plan);
         let has_ended = |role| {

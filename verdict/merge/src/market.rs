@@ -14,7 +14,8 @@ use protocol::plan::{Plan, Role};
 use protocol::stamps::{Point, Record, TopOfBookWritten};
 use std::collections::HashMap;
 
-/// The top-of-book version to which an order reacted.
+/// The top-of-book version that an order's strategy names as its trigger, and when the exchange
+/// wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
     /// Version of the top of book of the order's instrument at its venue.
@@ -70,8 +71,8 @@ impl TouchVersions {
         self.written.values().map(|versions| versions.len() as u64).sum()
     }
 
-    /// Returns the top-of-book version that triggered an order; `None` if it claims none or no
-    /// gateway had it.
+    /// Returns the top-of-book version that an order names as its trigger; `None` without one, or
+    /// if no gateway had the order.
     pub fn trigger(&self, partition: &Partition, sequence: u64) -> Option<Trigger> {
         let version = partition.trigger(sequence)?;
         let venue = partition.rows.get(sequence as usize)?.pushed()?.0 as u16 / self.credentials;
@@ -81,8 +82,8 @@ impl TouchVersions {
         Some(Trigger { version, written })
     }
 
-    /// Checks each order that claims to react to a version of a top of book: the exchange must have
-    /// written that version earlier.
+    /// Checks that each order's trigger, a version of a top of book, was written by the exchange
+    /// before the order was sent.
     pub fn check(&self, table: &OrderTable, context: &CheckContext, findings: &mut Findings) {
         // The log of a dead exchange may lack its last writes.
         let is_whole = !context.has_failed && context.engine_missing & bit(Point::TopOfBook) == 0;

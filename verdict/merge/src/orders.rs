@@ -88,7 +88,8 @@ impl OrderEnd {
     }
 }
 
-/// The numbers of a dead strategy's orders for which it received no report, by outcome.
+/// The numbers of a dead strategy's orders for which it received no report, by outcome: lost,
+/// canceled or orphaned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderLosses {
     /// Number of orders that disappeared.
@@ -127,8 +128,8 @@ impl Sum for OrderLosses {
     }
 }
 
-/// The first and last stamps of a run, in ticks, and the time that orders were open. Orders of
-/// quarantined strategies do not count.
+/// A run's first and last times of sending orders and receiving reports, in ticks, and the total
+/// time that orders were open. Orders of quarantined strategies do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StampSpan {
     /// Number of orders with a stamp t1 (sent).

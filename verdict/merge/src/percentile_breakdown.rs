@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 const GROUPS: [(&str, f64, f64); 2] = [("p50", 0.45, 0.55), ("p99", 0.985, 0.995)];
 const MIN_ORDERS: u64 = 20;
 
-/// The mean stage times of the orders around a percentile of the latency rt_venue.
+/// The mean time of each stage over the orders whose latency rt_venue is around a percentile.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PercentileBreakdown {
     /// Name of the percentile of rt_venue.
@@ -36,8 +36,8 @@ pub struct StageMean {
     pub mean_ns: f64,
 }
 
-/// Computes the mean stage times of the orders around each percentile. None without stamps of the
-/// stages or with too few orders.
+/// Computes the mean stage times of the orders around p50 and around p99 of the latency rt_venue.
+/// None without stamps of the stages or with too few orders.
 pub fn summarize(merged: &MergedRun, figures: &Figures, ns_per_tick: f64) -> Vec<PercentileBreakdown> {
     let stages: Vec<Stage> = Stage::ALL.into_iter().filter(|stage| *stage != Stage::VenueService).collect();
     let breakdown_at = |(name, low, high): (&str, f64, f64)| {

@@ -81,7 +81,7 @@ fn split(value: u64, shift: u32) -> (u64, usize) {
     (above >> BITS, (above & ((1 << BITS) - 1)) as usize)
 }
 
-/// Returns the rank, from 0, of a quantile of `count` values: `share` of them do not exceed it.
+/// Returns the rank, from 0, of the quantile `share` (0 to 1) among `count` sorted values.
 pub fn nearest_rank(count: u64, share: f64) -> u64 {
     ((count as f64 * share).ceil() as u64).clamp(1, count.max(1)) - 1
 }

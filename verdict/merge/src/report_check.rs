@@ -9,9 +9,9 @@ use protocol::flow::REPORT_PATH;
 use protocol::stamps::Point;
 
 impl FurtherReports {
-    /// Checks each report after an order's first one: complete, in time order, exactly one is the
-    /// order's last. Strategies without a trusted log are skipped. Reports that a dead strategy
-    /// missed are not violations; in a run that broke off some may be in flight.
+    /// Checks that each order's further reports are complete and in time order, and that exactly
+    /// one report is its last. Strategies without a trusted log are skipped. Reports that a dead
+    /// strategy missed are not violations; in a run that broke off some may be in flight.
     pub fn check(&self, table: &OrderTable, context: &CheckContext, findings: &mut Findings) {
         let CheckContext { record, deaths, is_complete, .. } = *context;
         if is_complete {

@@ -109,8 +109,8 @@ impl OrderRow {
         self.points() & points_mask(&PATH) == points_mask(&PATH)
     }
 
-    /// Returns the code of the reason for which the order was refused. Codes are 0 to 127; larger
-    /// ones are truncated.
+    /// Returns the code of the reason for which the order was refused; `None` if it was not. Codes
+    /// are 0 to 127; larger ones are truncated.
     pub const fn reason(&self) -> Option<u8> {
         if self.has(Point::Rejected) {
             Some(((self.state >> REASON_SHIFT) & REASON_MASK) as u8)
@@ -131,8 +131,8 @@ impl OrderRow {
         self.state & DUPLICATED != 0
     }
 
-    /// Returns the gateway that served the order, and how many reports it had pushed before. `None`
-    /// if its log does not have them.
+    /// Returns the gateway that pushed the order's first report, and the number of reports that it
+    /// had pushed before. `None` if its log does not have them.
     #[inline]
     pub const fn pushed(&self) -> Option<(usize, u64)> {
         match (self.state >> GATEWAY_SHIFT) & GATEWAY_MASK {
@@ -187,8 +187,8 @@ impl OrderRow {
     }
 }
 
-/// The times that an exchange stamped for one order, in 24 bytes next to its row. Allocated only in
-/// runs with an exchange.
+/// The times at which an exchange received an order and produced its first report, in ticks. Takes
+/// 24 bytes next to the order's row. Allocated only in runs with an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExchangeStamps {
     received: u64,

@@ -48,7 +48,8 @@ pub(super) struct KillSwitches {
 const NOT_NEW: u8 = 1;
 
 impl KillSwitches {
-    /// Handles a log record that a kill switch was turned on, off or confirmed.
+    /// Applies a log record about a kill switch: turned on, turned off, or the last of its cancels
+    /// confirmed.
     #[cold]
     pub fn record(&mut self, record: Record) {
         let Some(switch) = KillSwitch::from_record(&record) else {
@@ -115,9 +116,9 @@ impl KillSwitches {
         }
     }
 
-    /// Returns `true` if a kill switch canceled the order: it was on when the venue completed the
-    /// order. That time is the t5 of its last report. The venue learned of it before a revival and
-    /// may confirm afterwards.
+    /// Returns `true` if a kill switch counts as the cause of the order's cancel: it was seen
+    /// before the venue completed the order. That time is the t5 of its last report. The venue
+    /// learned of it before a revival and may confirm afterwards.
     #[cold]
     pub fn has_cancelled(
         &self,
@@ -134,8 +135,8 @@ impl KillSwitches {
         concerning(seen, id, gateway, instrument, trading).is_some()
     }
 
-    /// Finds orders that were dispatched although a kill switch was on, among those whose venue
-    /// and instrument the engine's log does not name.
+    /// Counts violations for orders dispatched while a kill switch was on, where the engine's log
+    /// does not name venue and instrument.
     pub fn check(&self, table: &OrderTable, trading: &Trading, findings: &mut Findings) {
         for (id, turns) in &self.suspects {
             let Some((gateway, _)) = table.row(*id).and_then(OrderRow::pushed) else { continue };

@@ -145,10 +145,9 @@ pub(super) struct PartitionBounds {
 }
 
 impl PartitionBounds {
-    /// Computes how many rows a strategy's orders may take in the merged table: from its planned
-    /// orders, the records in its log and its last epoch. No more rows than planned, and no more
-    /// than records, plus a margin for orders with lost stamps. Memory use follows the size of the
-    /// files.
+    /// Computes the limits of a strategy's rows in the merged table, from its planned orders, log
+    /// records and last epoch. No more rows than planned, and no more than records, plus a margin
+    /// for orders with lost stamps. Memory use follows the size of the files.
     pub fn new(planned: u64, records: u64, last_epoch: u16, is_untrusted: bool) -> Self {
         // A partition that doubles is at most twice as long as necessary.
         let rows = records.saturating_mul(2).saturating_add(SPARE_ROWS);
@@ -188,7 +187,8 @@ impl OrderTable {
         Self { partitions, later }
     }
 
-    /// Returns the orders of the incarnation of an order id, with a row for that order.
+    /// Returns the partition (orders of one strategy incarnation) of an order id, grown to have a
+    /// row for the order.
     #[inline]
     pub fn partition(&mut self, id: OrderId) -> Result<&mut Partition, MissingRow> {
         let mut partition_index = id.strategy().as_usize();
@@ -248,7 +248,7 @@ impl OrderTable {
         Ok(())
     }
 
-    /// Returns the orders of an incarnation, if any of its stamps was found.
+    /// Returns the partition (orders) of a strategy's incarnation; `None` if the table has none.
     pub fn partition_of(&self, strategy: StrategyIndex, epoch: u16) -> Option<&Partition> {
         let first = strategy.as_usize();
         match epoch.checked_sub(1) {
@@ -262,7 +262,7 @@ impl OrderTable {
         }
     }
 
-    /// Marks a strategy as untrusted: rows of its orders may be incomplete.
+    /// Marks a strategy's log as untrusted, and clears the mark of measured orders from its rows.
     pub fn distrust(&mut self, strategy: StrategyIndex) {
         if let Some(later) = self.later.get_mut(strategy.as_usize()) {
             later.bounds.is_untrusted = true;
@@ -273,8 +273,7 @@ impl OrderTable {
         }
     }
 
-    /// Returns the newest epoch (number of the incarnation) of a strategy of which any stamp was
-    /// found.
+    /// Returns the highest epoch (incarnation number, from 0) of a strategy in the table.
     pub fn newest_epoch(&self, strategy: StrategyIndex) -> u16 {
         self.later.get(strategy.as_usize()).map_or(0, |later| later.partition_indices.len() as u16)
     }

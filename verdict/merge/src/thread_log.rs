@@ -4,7 +4,7 @@ use protocol::counters::ThreadCounters;
 use protocol::stamps::Gap;
 use protocol::status::{STATUS_WORDS, ThreadStatus};
 
-/// A thread's stamp log without its stamps: incarnation, dropped records, counters.
+/// The facts about a thread's stamp log besides its stamps, such as counters, gaps and trust.
 #[derive(Clone, Debug)]
 pub struct ThreadLog {
     /// Name of the thread in the plan.

@@ -65,7 +65,7 @@ pub enum ViolationKind {
     Checksum,
 }
 
-/// The number of violations of a run's invariants of one kind, with a first example.
+/// The violations of one kind in a run: their number, with a first example.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
     /// Kind of violation.
@@ -119,8 +119,8 @@ impl Violations {
     }
 }
 
-/// The violations of a run's invariants, by the strategy on whose stamps they depend; `None`: on no
-/// strategy's.
+/// A run's violations, grouped by the strategy on whose stamps alone they rest; `None` if they rest
+/// on no single strategy.
 ///
 /// The engine's threads are trusted. A contradiction that rests only on a strategy's word (stamps
 /// and counters in memory that the strategy can write) is kept separately: where strategies may be
@@ -129,7 +129,8 @@ impl Violations {
 pub struct Findings(BTreeMap<Option<StrategyIndex>, Violations>);
 
 impl Findings {
-    /// Counts one violation that depends only on the stamps of the strategy `sole_source`.
+    /// Counts one violation whose only evidence is the stamps of the strategy `sole_source`, if
+    /// that is given.
     #[cold]
     pub fn add(
         &mut self,
@@ -140,18 +141,19 @@ impl Findings {
         self.0.entry(sole_source).or_default().add(kind, example);
     }
 
-    /// Returns the violations that do not depend on the stamps of a single strategy, for more to be
+    /// Returns the violations that do not rest on one strategy's stamps alone, for more to be
     /// added.
     pub fn certain(&mut self) -> &mut Violations {
         self.0.entry(None).or_default()
     }
 
-    /// Iterates over the strategies whose stamps contradict the engine's, with the violations.
+    /// Iterates over the strategies whose own stamps are the only evidence of violations, with
+    /// those violations.
     pub fn accused(&self) -> impl Iterator<Item = (StrategyIndex, &Violations)> {
         self.0.iter().filter_map(|(sole_source, violations)| Some(((*sole_source)?, violations)))
     }
 
-    /// Removes the violations that depend only on one strategy's stamps.
+    /// Removes the violations whose only evidence is this strategy's stamps.
     pub fn disregard(&mut self, strategy: StrategyIndex) {
         self.0.remove(&Some(strategy));
     }

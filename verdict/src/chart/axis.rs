@@ -6,12 +6,12 @@ use super::svg::{Frame, line, text};
 use maud::{Markup, html};
 use record::numbers::count;
 
-/// The unit of a chart's axis of durations, in nanoseconds.
+/// The unit of a chart axis whose values are durations in nanoseconds.
 pub const DURATION: Unit = Unit::Duration;
-/// The unit of a chart's axis of plain numbers.
+/// The unit of a chart axis whose values are plain numbers.
 pub const NUMBER: Unit = Unit::Number;
 
-/// Draws a picture's horizontal number axis, below its data area.
+/// Draws the horizontal number axis below a picture's data area: grid lines, tick labels and title.
 pub fn bottom(frame: &Frame, scale: &Scale, title: &str) -> Markup {
     let middle = f64::midpoint(frame.left, frame.right);
     html! {
@@ -27,8 +27,8 @@ pub fn bottom(frame: &Frame, scale: &Scale, title: &str) -> Markup {
     }
 }
 
-/// Returns the unit in which a duration of `ns` nanoseconds has the fewest digits: its nanoseconds
-/// and its symbol.
+/// Returns the largest unit of time that is not longer than `ns` nanoseconds: its nanoseconds and
+/// its symbol.
 pub fn time_unit(ns: f64) -> (f64, &'static str) {
     const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
     UNITS.into_iter().find(|unit| ns.abs() >= unit.0 * (1.0 - 1e-9)).unwrap_or(UNITS[3])

@@ -2,8 +2,8 @@
 
 use super::plot::{DataSeries, SeriesKind};
 
-/// Returns the median and the maximum latency of time buckets as horizontal lines and as a band up
-/// to them. `begin` is the place of each bucket on the axis, `width` its width.
+/// Returns two series of a timeline chart: a band up to each time bucket's maximum latency, and a
+/// line at its median. `begin` is the place of each bucket on the axis, `width` its width.
 pub fn levels(begin: &[f64], width: f64, p50: &[Option<u64>], max: &[Option<u64>]) -> [DataSeries; 2] {
     let values = |known: &[Option<u64>]| -> Vec<f64> {
         known.iter().map(|ns| ns.map_or(f64::NAN, |ns| ns as f64)).collect()

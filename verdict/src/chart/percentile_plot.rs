@@ -23,8 +23,8 @@ pub struct PercentileLine<'a> {
     pub figures: Distribution,
 }
 
-/// Returns the percentile curve of a latency histogram: `(1/(1 − p), nanoseconds)`, rising, as far
-/// as the samples suffice. One pass over the histogram.
+/// Returns the percentile curve of a latency histogram as points `(1/(1 − p), nanoseconds)`, as far
+/// as there are enough samples. One pass over the histogram.
 pub fn curve(histogram: &Histogram<u64>) -> Vec<(f64, u64)> {
     let samples = histogram.len() as f64;
     let mut points = Vec::new();
@@ -61,7 +61,7 @@ fn marks(figures: Distribution) -> impl Iterator<Item = (&'static str, f64, u64)
     .filter_map(|(name, inverse, ns)| Some((name, inverse, ns?)))
 }
 
-/// Draws the percentile chart of the lines that have points; `None` without any.
+/// Draws latency by percentile as HTML, with a line for each measure; `None` if no line has points.
 pub fn draw(id: &str, lines: &[PercentileLine<'_>]) -> Option<Markup> {
     let lines: Vec<&PercentileLine<'_>> = lines.iter().filter(|line| !line.points.is_empty()).collect();
     lines.first()?;

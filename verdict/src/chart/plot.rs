@@ -46,19 +46,19 @@ pub struct PlotAxis {
 }
 
 impl PlotAxis {
-    /// Creates a linear axis of a plot, which ends at the data.
+    /// Creates a linear axis of a plot, whose ends are those of the data.
     pub fn new(title: impl Into<String>, unit: Unit) -> Self {
         Self { title: title.into(), unit, ..Self::default() }
     }
 
-    /// Creates an axis of a plot that is logarithmic or begins at zero.
+    /// Creates an axis of a plot: logarithmic if `is_log`, otherwise linear from zero.
     pub fn with_log(title: impl Into<String>, unit: Unit, is_log: bool) -> Self {
         let title: String = title.into();
         let title = if is_log { format!("{title}, logarithmic") } else { title };
         Self { is_log, has_zero: !is_log, ..Self::new(title, unit) }
     }
 
-    /// Creates an axis of names for a plot.
+    /// Creates an axis whose values are names, with a row or lane of the plot for each.
     pub fn with_names(names: Vec<String>) -> Self {
         Self { unit: Unit::Names, names, ..Self::default() }
     }
@@ -174,7 +174,8 @@ pub enum SpanTone {
     Lost,
 }
 
-/// A marked range of x values, over the whole height of a plot or in one lane.
+/// A marked range of x values in a plot, such as a stall, over the plot's whole height or in one
+/// lane.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MarkedSpan {
     pub(crate) from: f64,
@@ -187,7 +188,7 @@ pub struct MarkedSpan {
     pub(crate) label: String,
 }
 
-/// A plot of an HTML page, with everything that the page needs to draw it.
+/// A plot in an HTML page: axes, series, marks and texts, from which the page's script draws it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Plot {
     /// Id of the figure, unique in the page.
@@ -216,7 +217,7 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// Returns the plot as a figure of an HTML page.
+    /// Returns the plot as an HTML `figure` element that contains its data as JSON.
     pub fn figure(&self) -> Markup {
         // Serializing plain values cannot fail. No tag or comment can begin in the data.
         let data = compact(serde_json::to_value(self).unwrap_or_default());

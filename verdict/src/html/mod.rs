@@ -58,14 +58,16 @@ pub fn render(folder: &Path) -> Result<String> {
     Ok(run_page::run_page(&SavedRun { summary: Summary::read(folder)?, histograms, timeline, tail }))
 }
 
-/// Returns the page that [`render`] returns once a run's results are saved.
+/// Returns a run's HTML page from results in memory, equal to the page of [`render`] once they are
+/// saved.
 pub fn render_run(summary: &Summary, histograms: &[u8], timeline: &Timeline, tail: &Tail) -> String {
     let (summary, timeline, tail) = (summary.clone(), Ok(timeline.clone()), Ok(tail.clone()));
     let histograms = hlog::parse(HLOG_FILE, histograms);
     run_page::run_page(&SavedRun { summary, histograms, timeline, tail })
 }
 
-/// Returns `true` if a folder's run is not merged yet, or was merged by an older version.
+/// Returns `true` if a folder has a run's record and lacks a file of merged results, such as the
+/// summary.
 pub fn needs_merge(folder: &Path) -> bool {
     let missing = |file: &str| !folder.join(file).exists();
     !missing(RunRecord::FILE) && [Summary::FILE, Timeline::FILE, HLOG_FILE].into_iter().any(missing)

@@ -11,7 +11,7 @@ use protocol::plan::{Role, ThreadPlan, Trading};
 use record::cpu_list;
 use std::collections::BTreeSet;
 
-/// Formats the verdict on the run's latencies, with its reasons, as HTML.
+/// Formats the verdict on whether the run's latencies may be quoted, with its reasons, as HTML.
 pub fn verdict(summary: &Summary) -> Markup {
     let (class, mark) =
         if summary.fit_for_latency { ("verdict good", "✔") } else { ("verdict bad", "✘") };
@@ -62,7 +62,8 @@ pub fn headline(summary: &Summary) -> Markup {
     }
 }
 
-/// Returns the subtitle that describes the run: technique, levels, kinds, load.
+/// Returns the subtitle of the run's page: technique, isolation levels, threading, strategies and
+/// venues.
 pub fn subject(summary: &Summary) -> String {
     let plan = &summary.plan;
     let [strategy_kinds, venue_kinds] = plan.trading().kind_labels();

@@ -49,7 +49,7 @@ pub fn stage_means(around: &PercentileBreakdown) -> Option<Vec<f64>> {
     STAGES.iter().map(mean).collect()
 }
 
-/// Returns the name, the CSS class and the mean, in nanoseconds, of each stage of an order's path.
+/// Iterates over [`STAGES`] with their means: each stage's name, CSS class and mean in nanoseconds.
 pub fn pieces(means_ns: &[f64]) -> impl Iterator<Item = (&'static str, &'static str, f64)> {
     STAGES.iter().zip(means_ns).map(|((measure, class), ns)| (measure.name(), *class, *ns))
 }

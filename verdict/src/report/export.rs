@@ -14,8 +14,8 @@ const STAGE_COLUMNS: [&str; 10] =
 const MAX_ROWS: usize = 50;
 const TOTALS: [&str; 2] = ["incidents", "trading"];
 
-/// Writes the stage table as CSV with a header row, times in nanoseconds. In a run with incidents,
-/// their effect on survivors follows.
+/// Writes the latency distribution of each measured duration as CSV with a header row, times in
+/// nanoseconds. In a run with incidents, their effect on survivors follows.
 pub fn csv(summary: &Summary, out: impl Write) -> io::Result<()> {
     let stages = summary.measures().map(|measure| (measure.name(), summary.distribution(measure)));
     let incidents = summary.containment.iter().flat_map(|containment| containment.distributions());
@@ -54,8 +54,8 @@ pub fn write_csv<T: Serialize>(out: impl Write, rows: impl IntoIterator<Item = T
     writer.flush()
 }
 
-/// Writes the stage table as Markdown with the verdict above it, so that a copied table keeps its
-/// caveats.
+/// Writes the table of a run's latency distributions as Markdown below the verdict, so that a
+/// copied table keeps its caveats.
 pub fn markdown(summary: &Summary, mut out: impl Write) -> io::Result<()> {
     if summary.fit_for_latency {
         writeln!(out, "Run `{}`: fit for latency claims.\n", escaped(&summary.run))?;

@@ -41,7 +41,8 @@ pub(super) fn life_name(strategy: StrategyIndex, epoch: u16) -> String {
     }
 }
 
-/// Returns the name of a dead strategy's incarnation: `3`, or `3.12` after a restart.
+/// Returns the name of the incarnation that died: the strategy's index, and after a restart the
+/// epoch, such as `3.12`.
 pub fn name(incident: &IncidentSummary) -> String {
     life_name(incident.strategy, incident.epoch)
 }

@@ -58,8 +58,8 @@ pub(super) fn crossover(summary: &Summary) -> Option<Grid> {
     ))
 }
 
-/// Formats the ratio of two isolation levels with its interval as a change in percent up to a
-/// doubling, beyond it as a factor.
+/// Formats a ratio with its interval as a change in percent if the interval ends below 2, otherwise
+/// as a factor.
 pub fn change([value, low, high]: [f64; 3]) -> String {
     let percent = |factor: f64| format!("{:+.1}", (factor - 1.0) * 100.0);
     if high < 2.0 {

@@ -29,8 +29,9 @@ use crate::table::Grid;
 use record::cpu_list;
 use record::machine::Machine;
 
-/// Returns the tables of a run's report after its measures, in sections with their headings; empty
-/// sections are left out. A table of incidents, positions or threads has at most `max` rows.
+/// Returns the tables of a run's report that follow the table of measures, in sections with their
+/// headings. Empty sections are left out. A table of incidents, positions or threads has at most
+/// `max` rows.
 pub fn sections(summary: &Summary, max: usize) -> Vec<(&'static str, Vec<Grid>)> {
     let sections = [
         ("Strategies that died", incidents::grids(summary, max)),
@@ -46,7 +47,8 @@ pub fn sections(summary: &Summary, max: usize) -> Vec<(&'static str, Vec<Grid>)>
     sections.into_iter().filter(|(_, grids)| !grids.is_empty()).collect()
 }
 
-/// Returns the facts about a machine that an HTML page shows.
+/// Returns the facts about a machine as names and texts for an HTML page: host, processor, cores
+/// and kernel.
 pub fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
     let hypervisor =
         machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", virtual ({name})"));

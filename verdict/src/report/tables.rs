@@ -15,10 +15,10 @@ pub(super) const PERCENTILES: [Column<'static, Distribution>; 6] = [
     ("max", &|row| time(row.max_ns)),
 ];
 
-/// Returns the table of every measured duration; names are the keys of the summary, and
-/// `stall-free` shows the share of orders that it covers. With `is_full`, what each measure is, and
-/// at the end the minimum and the number of its samples: the percentiles are what a narrow screen
-/// shows.
+/// Returns the table of a run's measured durations, each with its percentiles. Names are the keys
+/// of the summary, and `stall-free` shows the share of orders that it covers. With `is_full`, what
+/// each measure is, and at the end the minimum and the number of its samples: the percentiles are
+/// what a narrow screen shows.
 pub fn measures(summary: &Summary, is_full: bool) -> Grid {
     let name = |measure: &Measure| match (measure, &summary.stall_free) {
         // A part is listed below the measure that it is part of.

@@ -12,8 +12,8 @@ use record::run::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The latency rt_venue of the orders of strategies without a fault, by the time at which they
-/// returned.
+/// The latency rt_venue of strategies without a fault, before and after the first fault of another
+/// strategy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AroundFault {
     /// rt_venue of the orders that returned before the first fault.

@@ -67,7 +67,7 @@ pub struct IncidentSummary {
     pub survivors: Survivors,
 }
 
-/// Number and latency of other strategies' orders that a strategy's death affected.
+/// The number and latency of other strategies' orders that one strategy's death affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survivors {
     /// Number of affected orders.
@@ -80,7 +80,8 @@ pub struct Survivors {
     pub max_ns: Option<u64>,
 }
 
-/// The lost orders and the survivors' latency over all strategy deaths of a run.
+/// The effects of all strategy deaths of a run together: lost orders, and the latency of surviving
+/// strategies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Containment {
     /// Number of deaths and of ends by operators.
@@ -107,7 +108,8 @@ pub struct Containment {
 }
 
 impl Containment {
-    /// Returns the latency distributions over all strategy deaths, with their names.
+    /// Returns the distributions over all strategy deaths, with their names: detection to repair,
+    /// and survivors' latency before and during.
     pub const fn distributions(&self) -> [(&'static str, Distribution); 3] {
         [
             ("detect_to_repair", self.detect_to_repair),

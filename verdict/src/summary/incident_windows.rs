@@ -37,7 +37,8 @@ pub(super) struct IncidentWindows {
 }
 
 impl IncidentWindows {
-    /// Computes the time windows of the incidents (strategy deaths) in a run's record, in ticks.
+    /// Computes the time windows, in ticks, in which each strategy death of a run can have affected
+    /// other orders.
     pub fn from_record(record: &RunRecord) -> Self {
         // With the calibration before the run, which the launcher used to convert ticks.
         let (start, ns_per_tick) = (record.clock.start_ticks, record.plan.ns_per_tick);
@@ -68,8 +69,8 @@ impl IncidentWindows {
         self.sorted.first().is_some_and(|first| row.ended() < first.from)
     }
 
-    /// Iterates over the deaths of other strategies that affected the order, by their indices. The
-    /// order has all eight stamps, ascending.
+    /// Iterates over the deaths of other strategies that can have affected the order, as incident
+    /// indices in the run's record. The order has all eight stamps, ascending.
     pub fn affecting(&self, strategy: StrategyIndex, row: &OrderRow) -> impl Iterator<Item = usize> {
         let [t1, _, _, t4, t5, _, _, t8] = row.stamps();
         // Not twice for an incident that affected it on its way out.

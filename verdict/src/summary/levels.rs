@@ -6,8 +6,8 @@ use protocol::plan::{IsolationLevel, Plan};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The latencies of the orders of the strategies that have one of a run's isolation levels. The
-/// levels of a run share its engine, its clock and its time.
+/// The latencies of the strategies at one isolation level, in a run with several levels. The levels
+/// of a run share its engine, its clock and its time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelSummary {
     /// The isolation level.

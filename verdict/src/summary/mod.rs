@@ -302,8 +302,8 @@ pub struct MarketStages {
     pub tick_to_exchange: Distribution,
 }
 
-/// Round trips without the venue's time (rt_venue) of orders that met no stall. [`merge::tail`] has
-/// the rule.
+/// The latency rt_venue (round trip without the venue's time) of the orders that no stall of the
+/// machine affected. [`merge::tail`] has the rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StallFree {
     /// Share of excluded orders, which a gap or the backlog after one affected, 0 to 1.
@@ -496,7 +496,7 @@ fn market(plan: &Plan, figures: &Figures, merged: &MergedRun) -> Option<MarketSt
 }
 
 impl Summary {
-    /// Returns the verdict on the run as worded by reports, pages and `launcher list`.
+    /// Returns the text of the verdict: whether the run is valid and its latencies may be quoted.
     pub const fn verdict(&self) -> &'static str {
         match (self.valid, self.fit_for_latency) {
             (false, _) => "invalid run, not fit for latency claims",

@@ -41,7 +41,8 @@ pub struct StrategySummary {
 }
 
 impl StrategySummary {
-    /// Returns the CPU time of the strategy's process from the barrier on, in nanoseconds.
+    /// Returns the CPU time of the strategy's process after its startup, in nanoseconds; `None` if
+    /// unknown.
     pub fn cpu_ns(&self) -> Option<u64> {
         let usage = self.usage?;
         usage.cpu_ns?.checked_sub(usage.startup_cpu_ns?)

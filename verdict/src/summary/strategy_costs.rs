@@ -54,7 +54,8 @@ pub struct StrategyCosts {
 }
 
 impl StrategyCosts {
-    /// Combines an isolation level's costs over several runs, figure by figure; `None` without any.
+    /// Combines several runs' costs at one isolation level into one, each figure by the function
+    /// `combine`; `None` for no runs.
     pub fn combine(all: &[Self], combine: fn(&[f64]) -> Option<f64>) -> Option<Self> {
         let middle =
             |figure: fn(&Self) -> Option<f64>| combine(&all.iter().filter_map(figure).collect::<Vec<_>>());

@@ -13,7 +13,7 @@ use protocol::status::StatusField;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The costs, disturbances and counters of one thread of a run.
+/// The resource use, disturbances and counters of one thread of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadSummary {
     /// Name of the thread: its role, or `engine` for orchestrator and gateways on one thread.
@@ -89,7 +89,7 @@ pub struct ThreadSummary {
 }
 
 impl ThreadSummary {
-    /// Returns the number of restarts of the thread's strategy: the figures are of its last
+    /// Returns the number of restarts of the thread's strategy; the other figures are of its last
     /// incarnation.
     pub fn restarts(&self, incidents: &[IncidentSummary]) -> usize {
         let own = |incident: &&IncidentSummary| self.role == format!("strategy-{}", incident.strategy);
@@ -97,7 +97,7 @@ impl ThreadSummary {
     }
 }
 
-/// The counters of one agent of a thread, with the agent's role.
+/// The counters of one agent, which is one role, such as a gateway, that a thread runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentSummary {
     /// Role of the agent: `orchestrator`, `gateway-1`.
@@ -161,8 +161,8 @@ pub(super) fn summarize(plan: &Plan, merged: &MergedRun, ns_per_tick: f64) -> Ve
 }
 
 impl super::Summary {
-    /// Adds to each thread's summary the gaps (times without its CPU core) by what took the core
-    /// away, in the order of the plan.
+    /// Adds to each thread's summary its gaps (times without its CPU core) by class, in the order
+    /// of the plan.
     pub fn attach_gaps(&mut self, classes: impl IntoIterator<Item = Vec<GapTotal>>) {
         for (thread, classes) in self.processes.iter_mut().zip(classes) {
             thread.gap_classes = classes;

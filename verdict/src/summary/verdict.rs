@@ -197,8 +197,8 @@ fn offered(summary: &Summary) -> Option<String> {
 }
 
 impl Summary {
-    /// Returns the total time that the verdict refers to: from due if the senders lagged, since
-    /// `rt_venue` leaves out how late an order was sent.
+    /// Returns the latency measure that the verdict is about: from the due time if orders were sent
+    /// late, else `rt_venue`. `rt_venue` leaves out how late an order was sent.
     pub fn headline(&self) -> Measure {
         if slow_senders(self).is_some() { Measure::RtVenueFromDue } else { Measure::RtVenue }
     }

@@ -4,8 +4,8 @@ use merge::figures::{Distribution, Figures, Measure};
 use record::numbers::{counted, duration_or_dash};
 use serde::{Deserialize, Serialize};
 
-/// The orders of a run that are due in its warm-up, the first tenth of the window, and how they
-/// would change the median.
+/// The orders of a run in its warm-up (the first tenth of the window), and the median latency with
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarmUp {
     /// Number of measured orders that were left out.

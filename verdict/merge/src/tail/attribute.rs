@@ -28,7 +28,8 @@ pub struct StageSpan {
 // Millions of them are sorted at a time.
 const _: () = assert!(size_of::<StageSpan>() == 32);
 
-/// The parameters by which orders' time is attributed to causes.
+/// The parameters of the rule that attributes orders' time to causes: usual stage times and limits,
+/// in ticks.
 #[derive(Clone, Debug, Default)]
 pub struct AttributionParams {
     /// Median of each stage, in ticks.
@@ -40,7 +41,7 @@ pub struct AttributionParams {
     pub horizon: u64,
 }
 
-/// Ticks of orders' time by cause, in the order of [`Cause::ALL`].
+/// The time of orders split by cause of delay, in ticks, in the order of [`Cause::ALL`].
 pub type TicksByCause = [u64; Cause::ALL.len()];
 
 /// Adds ticks to a sum, cause by cause.
@@ -121,10 +122,10 @@ impl ThreadHistory {
     }
 }
 
-/// Splits the time of each stage of the orders by cause, and passes the stage with its ticks by
-/// cause to `on_span`. Also passes whether its order is affected so far. Spans are sorted by their
-/// ends; the pauses of a thread are ascending and disjoint, as `pauses` returns them. Returns the
-/// set of affected orders.
+/// Splits the time of each order's stages by cause, and passes each stage with its ticks by cause
+/// to `on_span`. Also passes whether its order is affected so far. Spans are sorted by their ends;
+/// the pauses of a thread are ascending and disjoint, as `pauses` returns them. Returns the set of
+/// affected orders.
 ///
 /// # Panics
 /// If a span names a thread or stage that does not exist. A span longer than

@@ -27,15 +27,15 @@ use record::run::ns_per_tick;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Minimum length of a thread's gap without a kernel event that is called steal of the hypervisor,
-/// in nanoseconds: an interrupt may take as long as a shorter one.
+/// Minimum length, in nanoseconds, of a gap without a kernel event that counts as steal (time that
+/// the hypervisor took). An interrupt may take as long as a shorter gap.
 pub const MIN_STEAL_NS: u64 = 200_000;
 /// The resolution of the kernel's account of steal, in nanoseconds.
 const TICK_NS: u64 = 10_000_000;
 
-/// Returns for each thread the parts of its candidate gaps that are steal: those of at least
-/// [`MIN_STEAL_NS`] without a stamp. Other candidates were work, such as a duty cycle that served
-/// many orders, and lose their class. `stamps` passes each thread's stamps on, ascending.
+/// Returns each thread's confirmed steal: the parts of candidate gaps without a stamp that are at
+/// least [`MIN_STEAL_NS`] long. Other candidates were work, such as a duty cycle that served many
+/// orders, and lose their class. `stamps` passes each thread's stamps on, ascending.
 pub fn confirm_steal(
     gaps: &[&[Gap]],
     classes: &mut [Vec<GapClass>],
@@ -71,8 +71,8 @@ pub fn confirm_steal(
     stolen
 }
 
-/// The steal (CPU time that the hypervisor took) in a run, from two sources: by elimination, and by
-/// the kernel's account.
+/// The CPU time that the hypervisor took (steal) in a run, by elimination and by the kernel's
+/// account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StealAccount {
     /// Steal by elimination, in nanoseconds: times of 200 µs and more without a kernel event or a
@@ -86,8 +86,8 @@ pub struct StealAccount {
 }
 
 impl StealAccount {
-    /// Returns the steal (CPU time that the hypervisor took) in a run by both accounts; `None`
-    /// without the kernel's record.
+    /// Computes a run's steal (CPU time that the hypervisor took) by both accounts; `None` without
+    /// the kernel's record.
     pub fn new(record: &RunRecord, stolen: &[Vec<Gap>]) -> Option<Self> {
         let cores = &record.kernel.as_ref()?.cores;
         let ticks = stolen.iter().flatten().fold(0u64, |sum, part| sum.saturating_add(part.ticks));
@@ -98,9 +98,9 @@ impl StealAccount {
         })
     }
 
-    /// Returns the reason why the two accounts of the hypervisor's steal cannot both be right: more
-    /// was eliminated than the kernel counted, by more than a quarter and its ticks. `None` if they
-    /// can. The reverse proves nothing: cores are stolen from threads that sleep, too.
+    /// Explains why the two accounts of steal cannot both be right, if the gaps show much more than
+    /// the kernel counted. Returns `None` otherwise. A quarter more and one kernel tick per core
+    /// are allowed. The reverse proves nothing: cores are stolen from threads that sleep, too.
     pub fn contradiction(&self) -> Option<String> {
         let counted = self.counted_ns?;
         let most = counted.saturating_add(counted / 4).saturating_add(self.cores.saturating_mul(TICK_NS));
@@ -153,9 +153,9 @@ fn classify_core(
     classes
 }
 
-/// Returns, for each thread in the order of `logs`, what caused each gap between its duty cycles:
-/// preemption, page fault, steal, interrupt or another. Threads of one core share the core's sums.
-/// Steal is a candidate until [`confirm_steal`] has seen the stamps.
+/// Returns the class of each gap between a thread's duty cycles, for each thread in the order of
+/// `logs`. The classes are preemption, page fault, steal, interrupt and other. Threads of one core
+/// share the core's sums. Steal is a candidate until [`confirm_steal`] has seen the stamps.
 pub fn classify(record: &RunRecord, logs: &[ThreadLog]) -> Vec<Vec<GapClass>> {
     let ns_per_tick = ns_per_tick(record);
     let mut by_core: BTreeMap<Option<u32>, Vec<(usize, usize, Gap)>> = BTreeMap::new();

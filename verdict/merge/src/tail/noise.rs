@@ -56,8 +56,8 @@ pub struct ThreadNoise {
     pub slices: Vec<NoiseSlice>,
 }
 
-/// The longest time that a thread did not run, in one time slice of a run. A gap counts in the
-/// slice in which it begins.
+/// A thread's gaps (times in which it did not run) in one time slice of a run: their number and the
+/// longest. A gap counts in the slice in which it begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoiseSlice {
     /// Index of the slice.

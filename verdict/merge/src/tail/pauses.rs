@@ -8,8 +8,8 @@ use super::Cause;
 use protocol::stamps::{Gap, KernelEvents};
 use std::cell::Cell;
 
-/// A time in which a thread did nothing for orders, in ticks. It was preempted, slept or worked on
-/// something else.
+/// A time, in ticks, in which a thread made no progress on any order. It was preempted, slept or
+/// worked on something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// Start of the pause in ticks: a stamp, or the start of the gap.
@@ -45,7 +45,8 @@ impl PauseCause {
         }
     }
 
-    /// Returns the cause to which the time of orders that wait for the paused thread is attributed.
+    /// Returns the cause of delay to which this pause counts for orders that wait for the paused
+    /// thread.
     pub const fn cause(self) -> Cause {
         match self {
             Self::PageFault => Cause::Memory,
@@ -91,7 +92,7 @@ impl GapSplitter {
         Self { gaps, earliest_begin: begun, next: 0, stamps: Vec::new(), min_ticks, all: Vec::new() }
     }
 
-    /// Adds the time in ticks of the thread's next stamp, not earlier than the previous one.
+    /// Adds the thread's next stamp, a time in ticks that is not before the previous stamp.
     #[inline]
     pub fn stamp(&mut self, at: u64) {
         while self.gaps.get(self.next).is_some_and(|(gap, _)| gap.ended <= at) {
@@ -172,7 +173,7 @@ impl PauseIndex {
         sum
     }
 
-    /// Returns the number of ticks of `from..to` in which the thread paused, in the order of
+    /// Returns how many ticks of `from..to` the thread paused, by cause, in the order of
     /// [`PauseCause::ALL`].
     pub fn ticks_within(&self, from: u64, to: u64) -> [u64; PauseCause::ALL.len()] {
         let (from, to) = (self.ticks_until(from), self.ticks_until(to.max(from)));

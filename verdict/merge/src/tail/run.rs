@@ -26,8 +26,8 @@ const MAX_SERVICE_NS: f64 = 3_000.0;
 /// Analyzed tail fractions: one order of this many, with the name of the fraction.
 const TAIL_FRACTIONS: [(u64, &str); 3] = [(100, "1 %"), (1_000, "0.1 %"), (10_000, "0.01 %")];
 
-/// The causes of a run's slowest orders, in nanoseconds of the latency rt_venue. Times are
-/// nanoseconds of rt_venue: an order's path without its venue's time.
+/// The causes of a run's slowest orders: how much of their latency rt_venue each cause explains.
+/// Times are nanoseconds of rt_venue: an order's path without its venue's time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
     /// Run id.
@@ -91,7 +91,8 @@ impl TailPercentiles {
     }
 }
 
-/// The time of the slowest fraction of a run's orders, by cause of the delay.
+/// The slowest fraction of a run's orders, such as 0.1 %, with the fraction's time by cause of
+/// delay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TailShare {
     /// The slowest fraction of the orders, for example `0.1 %`.
@@ -106,7 +107,7 @@ pub struct TailShare {
     pub stages: Vec<(String, NanosByCause)>,
 }
 
-/// One slow order with its time by stage and cause.
+/// One of a run's slowest orders, with its time in each stage split by cause of delay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExplainedOrder {
     /// Id of the order as `STRATEGY/SEQUENCE`, with the epoch if it is not 0.

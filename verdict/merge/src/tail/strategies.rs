@@ -60,7 +60,8 @@ impl StrategyTails {
         Self { is_slow, ticks: vec![TicksByCause::default(); strategies.into()] }
     }
 
-    /// Adds a stage of an order, with its ticks by cause, to the totals of the order's strategy.
+    /// Adds a stage's ticks by cause to the totals of the order's strategy, if the order is among
+    /// its slowest.
     #[inline]
     pub fn record(&mut self, order: u32, traces: &OrderTraces<'_>, causes: &TicksByCause) {
         if self.is_slow.get(order as usize)

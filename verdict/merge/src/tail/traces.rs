@@ -227,9 +227,9 @@ impl<'a> OrderTraces<'a> {
         self.blocks.get(after.saturating_sub(1)).map_or(StrategyIndex(0), |block| block.first.strategy())
     }
 
-    /// Returns the sort key of the `count`-th slowest order, of all or of a strategy. `None` for 0
-    /// or for more than exist. Exact; of traces with equal times, which may be all of them, few are
-    /// kept.
+    /// Returns the sort key of the `count`-th slowest order, of all strategies or of one. `None`
+    /// for 0 or for more than exist. Exact; of traces with equal times, which may be all of them,
+    /// few are kept.
     pub fn last_of_slowest(&self, strategy: Option<StrategyIndex>, count: u64) -> Option<SlownessRank> {
         const MAX_KEPT: usize = 4096;
         let all = if strategy.is_none() { self.count } else { self.iter(strategy).count() as u64 };
@@ -248,7 +248,7 @@ impl<'a> OrderTraces<'a> {
         Some((Reverse(took), began, id))
     }
 
-    /// Sets the bits of the `count` slowest orders, of all or of a strategy.
+    /// Sets the bits of the `count` slowest orders in `marks`, of all strategies or of one.
     pub fn mark_slowest(&self, strategy: Option<StrategyIndex>, count: u64, marks: &mut BitSet) {
         if let Some(last) = self.last_of_slowest(strategy, count) {
             let slow = self.iter(strategy).filter(|trace| trace.rank() <= last);

@@ -56,7 +56,8 @@ pub(super) struct Stalls {
 }
 
 impl Stalls {
-    /// Creates a collector of stalls that consist of hand-offs longer than `threshold` ticks.
+    /// Creates a collector of stalls; an order with a stage longer than `threshold` ticks is part
+    /// of a stall.
     pub fn new(threshold: u64) -> Self {
         Self { threshold, found: Vec::new(), compact_at: COMPACT_AT }
     }
