@@ -23,8 +23,8 @@ use std::path::PathBuf;
 const CHUNK_WORDS: usize = 8192;
 const WORD_BYTES: usize = size_of::<u64>();
 
-/// The effect of the first termination signal on a benchmark run. A second one always ends it at
-/// once.
+/// The effect of the first termination signal on a benchmark run: it drains its open orders, or it
+/// is discarded. A second signal always ends the run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interruption {
@@ -35,7 +35,8 @@ pub enum Interruption {
 }
 
 impl Interruption {
-    /// Returns the number of termination signals that end a benchmark run at once.
+    /// Returns how many termination signals end a benchmark run at once: two if the first one
+    /// drains it, else one.
     pub const fn max_signals(self) -> usize {
         match self {
             Self::Drain => 2,
@@ -44,7 +45,8 @@ impl Interruption {
     }
 }
 
-/// A request to the process that makes runs of a benchmark.
+/// A request to the process that makes runs of a benchmark: check that containers can be used, or
+/// make a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BenchmarkRequest {
@@ -58,7 +60,8 @@ pub enum BenchmarkRequest {
     Run(Box<RunRequest>),
 }
 
-/// The plan of a requested benchmark run, which has no identity yet, and its output folder.
+/// A request for one benchmark run: its plan, still without the run's identity, its output folder
+/// and the effect of signals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRequest {
     /// Plan of the requested run.
@@ -69,7 +72,7 @@ pub struct RunRequest {
     pub interruption: Interruption,
 }
 
-/// The reply to a [`BenchmarkRequest`].
+/// The reply to a [`BenchmarkRequest`]: containers can be started, the run was made, or a failure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BenchmarkReply {
@@ -81,8 +84,8 @@ pub enum BenchmarkReply {
     Failed(BenchmarkFailure),
 }
 
-/// The answer of `launcher benchmark` after a run: its plan, its end, and how many result words
-/// follow.
+/// The reply of `launcher benchmark` after a run: its plan, its outcome, and how many 64-bit result
+/// words follow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunReply {
     /// Plan of the run that was made, with its identity.
@@ -102,7 +105,8 @@ pub struct RunReply {
     pub board_words: Option<usize>,
 }
 
-/// The clock of the benchmark runs that one process made.
+/// The clock of a process that makes benchmark runs: its source, nanoseconds per tick, and the cost
+/// of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunClock {
     /// Source of the clock's ticks.
@@ -122,7 +126,8 @@ pub struct BenchmarkFailure {
     pub causes: Vec<String>,
 }
 
-/// The kind of a benchmark's failure, by the exit code of a command that ends with it.
+/// The kind of a benchmark's failure, which decides the exit code: impossible settings, an
+/// interruption, or any other failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
@@ -134,7 +139,8 @@ pub enum FailureKind {
     Other,
 }
 
-/// Returns the number of the board writes' due times that follow the request of a run.
+/// Returns how many due times of board writes follow the request of a run in the pipe: 0 without a
+/// board.
 pub fn write_time_count(plan: &Plan) -> usize {
     match &plan.workload {
         Workload::Board(work) => work.scheduled.unwrap_or(0) as usize,
@@ -173,7 +179,7 @@ pub fn write_words(output: &mut impl Write, words: impl ExactSizeIterator<Item =
     output.write_all(&bytes)
 }
 
-/// Returns the words of a segment, for [`write_words`].
+/// Iterates over the 64-bit words of a memory segment in order, to be written with [`write_words`].
 pub fn words_of(memory: &ReadOnlyWords) -> impl ExactSizeIterator<Item = u64> {
     // Relaxed: the processes that wrote them have ended.
     (0..memory.len()).map(|index| memory.load(index, Ordering::Relaxed))

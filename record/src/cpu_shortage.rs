@@ -14,8 +14,8 @@
 use crate::numbers::{count, duration};
 use serde::{Deserialize, Serialize};
 
-/// The CPU time of a thread that was silent or did not exit, with the counters of its cgroup and of
-/// the machine over that time. Absent counters: the kernel does not have them.
+/// The CPU time and waits of a thread that stopped reporting or did not exit, with counters of its
+/// cgroup and machine. Absent counters: the kernel does not have them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuShortage {
     /// Length of the time over which the thread was observed, in nanoseconds.
@@ -49,7 +49,8 @@ pub struct CpuShortage {
 }
 
 impl CpuShortage {
-    /// Returns why the thread did not run on a CPU, as far as the counters tell.
+    /// Returns the likely reason, in words, why the thread made no progress, as far as the counters
+    /// show it.
     pub fn cause(&self) -> &'static str {
         let is_share = |ns: u64, of: u64, parts: u64| of > 0 && ns.saturating_mul(parts) >= of;
         let over = self.over_ns;

@@ -23,7 +23,8 @@ const FOLDERS: [(&str, &str); 11] = [
     ("predict", "the folder of a prediction, not of a run: launcher resume {} shows it"),
 ];
 
-/// The head of an experiment's saved record: its kind, its state and its process.
+/// The head of `experiment.json`: the experiment's kind, its state, and the process that measures
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExperimentHead {
     /// The kind of the experiment: `bill`, `compare`, `lab`.
@@ -36,7 +37,8 @@ pub struct ExperimentHead {
     pub launcher: (u32, u64),
 }
 
-/// A summary of an experiment in one line, as the program that measures such experiments gives it.
+/// An experiment's line in a list: its kind with numbers of settings and repeats, and whether its
+/// latencies may be quoted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExperimentLine {
     /// The kind of the experiment, with its number of settings and repeats: `bill of 2 settings, 5
@@ -70,8 +72,8 @@ impl ExperimentHead {
         self.state == "running" && is_running(pid, start)
     }
 
-    /// Returns a description of the experiment's folder, for an error where a run's folder was
-    /// wanted, and the command that shows the experiment.
+    /// Returns the text of an error where a run's folder was expected: which experiment the folder
+    /// has, and how to show it.
     pub fn describe_folder(&self, folder: &Path) -> String {
         let text = FOLDERS.iter().find(|(kind, _)| *kind == self.kind).map(|(_, text)| *text);
         text.unwrap_or("the folder of an experiment, not of a run")

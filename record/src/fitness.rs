@@ -133,8 +133,8 @@ fn reason_kinds<'a>(runs: impl Iterator<Item = &'a [String]>) -> Vec<String> {
 /// causes a few.
 const MAX_PREEMPTIONS_PER_S: f64 = 10.0;
 
-/// Returns the reason against quoting latencies if a thread had too many involuntary context
-/// switches. `switches` is their number in `running_ns`.
+/// Returns the reason against quoting latencies if a thread had more than ten involuntary context
+/// switches a second. `switches` is their number in `running_ns`.
 pub fn preemption_reason(thread: &str, switches: u64, running_ns: u64) -> Option<String> {
     // One or two in a short run do not make a rate.
     let rate = switches as f64 / (running_ns as f64 / 1e9).max(1.0);
@@ -149,8 +149,8 @@ pub fn preemption_reason(thread: &str, switches: u64, running_ns: u64) -> Option
 /// The least share of its core that a thread gets that never sleeps.
 const MIN_CPU_SHARE: f64 = 0.9;
 
-/// Returns the reason against quoting latencies if a thread that never sleeps had too little of its
-/// core. `share` is its CPU time as a share of the time.
+/// Returns the reason against quoting latencies if a thread that never sleeps ran for less than 90
+/// % of the time. `share` is its CPU time as a share of the time.
 pub fn starved_reason(thread: &str, share: f64) -> Option<String> {
     (share < MIN_CPU_SHARE).then(|| {
         format!(
@@ -160,10 +160,12 @@ pub fn starved_reason(thread: &str, share: f64) -> Option<String> {
     })
 }
 
-/// The reason against quoting latencies if no thread is pinned to a core.
+/// The reason against quoting latencies if no thread is pinned, because the machine does not report
+/// which cores may be used.
 pub const NOT_PINNED: &str =
     "the machine does not say which cores may be used: no thread is pinned. Mount /proc";
-/// The reason against quoting latencies of a run whose threads are not pinned on purpose.
+/// The reason against quoting latencies of a run if the user turned the pinning of threads to cores
+/// off (`--pin off`).
 pub const PIN_OFF: &str = "no thread is pinned (--pin off): the kernel moves threads between cores, and the figures have the cost of it. \
                            Leave --pin out";
 /// The reason against quoting latencies if all threads are on one core.
@@ -206,8 +208,8 @@ pub fn sibling_reason(machine: &Machine, cores: &BTreeSet<u32>) -> Option<String
     ))
 }
 
-/// Returns the cores on which only strategies run, at least two on each, if all of these strategies
-/// yield or park when they have nothing to do. Their waits are a part of what the run measures.
+/// Returns the cores that two or more strategies share with no other thread, if all of these yield
+/// or park when idle. Their waits are a part of what the run measures.
 pub fn shared_by_strategies(plan: &Plan) -> Vec<u32> {
     let mut by_core: BTreeMap<u32, Vec<&ThreadPlan>> = BTreeMap::new();
     for thread in &plan.threads {

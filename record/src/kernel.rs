@@ -18,8 +18,8 @@ pub struct KernelAccount {
     pub launcher: Option<LauncherLoad>,
 }
 
-/// How often the launcher was woken up while orders were sent, and the CPU time that it took: it
-/// shares cores with measured threads. A wake-up is a voluntary context switch of a thread of it.
+/// The launcher's wake-ups and CPU time (in nanoseconds) while orders were sent: it shares cores
+/// with measured threads. A wake-up is a voluntary context switch of a thread of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LauncherLoad {
     /// Number of wake-ups.
@@ -32,7 +32,8 @@ pub struct LauncherLoad {
 }
 
 impl LauncherLoad {
-    /// Returns the share of one core that the launcher took; `None` if it is unknown.
+    /// Returns the launcher's CPU time as a share of one core (0.1 is 10 %); `None` if it is
+    /// unknown.
     pub fn share(&self) -> Option<f64> {
         self.cpu_ns.filter(|_| self.ns > 0).map(|cpu_ns| cpu_ns as f64 / self.ns as f64)
     }
@@ -61,7 +62,8 @@ pub struct CoreAccount {
     pub top_interrupts: Vec<(String, u64)>,
 }
 
-/// Misses of caches by strategies' threads during a run, or why they were not counted.
+/// Read misses of strategies' threads in the data TLB and last-level cache during a run, or why
+/// none were counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheMisses {
     /// The reason why no cache misses were counted; null if some were.
@@ -70,7 +72,8 @@ pub struct CacheMisses {
     pub strategies: Vec<StrategyMisses>,
 }
 
-/// Read misses of one strategy's first incarnation during a run; null if one was never counted.
+/// Read misses of one strategy's first incarnation (until a restart) in the data TLB and last-level
+/// cache; null if not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrategyMisses {
     /// Index of the strategy.
@@ -81,7 +84,8 @@ pub struct StrategyMisses {
     pub last_level: Option<u64>,
 }
 
-/// The number and the total length of stops by a cgroup's CPU limit.
+/// The number and total length, in nanoseconds, of periods in which a cgroup's CPU limit throttled
+/// its threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuThrottling {
     /// Number of throttled periods.

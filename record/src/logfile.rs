@@ -91,8 +91,8 @@ impl LogError {
     }
 }
 
-/// A reader of a saved stamp log. Header and status are checked on creation; records are read in
-/// blocks.
+/// A reader of a saved stamp log, the file with the timestamp records of one thread of a run.
+/// Header and status are checked on creation; records are read in blocks.
 #[derive(Debug)]
 pub struct LogReader<R = Box<dyn Read>> {
     source: R,
@@ -169,17 +169,17 @@ impl<R: Read> LogReader<R> {
         &self.status
     }
 
-    /// Returns the counters of the thread's agents.
+    /// Returns the saved counters of the agents that the thread ran.
     pub const fn counters(&self) -> &ThreadCounters {
         &self.counters
     }
 
-    /// Returns the path of the saved stamp log, its name in errors.
+    /// Returns the name of the saved stamp log, as error messages show it.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// Returns the number of the log's records returned so far; after the last block, of all.
+    /// Returns how many records of the log were returned so far: all of them after the last block.
     pub const fn records(&self) -> u64 {
         self.records
     }

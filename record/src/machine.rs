@@ -45,8 +45,9 @@ pub struct Machine {
     pub switching: Switching,
 }
 
-/// How CPU and kernel are set up for a switch of a core to the thread of another process. It
-/// decides what a process costs more than a thread on a shared core.
+/// CPU and kernel settings that affect context switches to another process: mitigations, PCID, huge
+/// pages, SMT, and the scheduler's slice. They decide what a process costs more than a thread on a
+/// shared core.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Switching {

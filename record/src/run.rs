@@ -114,7 +114,7 @@ pub struct OperatorCommand {
 }
 
 impl RunRecord {
-    /// Creates the record of a run with an outcome, of which nothing else is recorded yet.
+    /// Creates the record of a run from its plan and outcome, with defaults for everything else.
     pub fn new(plan: Plan, outcome: RunOutcome) -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -171,8 +171,8 @@ impl Document for RunRecord {
     }
 }
 
-/// The death of one incarnation of a strategy, and how it was handled. Times are nanoseconds since
-/// the start of the run.
+/// The end of one incarnation of a strategy (from a start to the next) before its run's end: cause,
+/// detection and repair. Times are nanoseconds since the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Incident {
     /// Index of the strategy.
@@ -228,7 +228,7 @@ pub struct Incident {
     pub group: Vec<StrategyIndex>,
 }
 
-/// How an operator ended a strategy.
+/// How an operator ended a strategy: retired it without a successor, or replaced it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndByOperator {
@@ -250,8 +250,8 @@ impl EndByOperator {
     }
 }
 
-/// A strategy that an operator added: its start in the place of one that was down. Times are
-/// nanoseconds since the start of the run.
+/// A strategy that an operator started in place of one that was down, with its start times. Times
+/// are nanoseconds since the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Addition {
     /// Index of the strategy.
@@ -288,8 +288,8 @@ impl StayedDown {
     }
 }
 
-/// The restart of an engine role from its journal. Times are nanoseconds since the start of the
-/// run.
+/// The restart of an engine role (such as `engine` or `exchange-0`) from its journal, after its
+/// process ended or hung. Times are nanoseconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoleRestart {
     /// Role that was restarted.
@@ -317,8 +317,8 @@ pub struct RoleRestart {
     pub replayed: u64,
 }
 
-/// The steps of the restart of an engine role, in nanoseconds since the start of the run; `None`:
-/// not reached, or not reported by its process.
+/// When an engine role's restart reached its steps, in nanoseconds since the start of the run;
+/// `None` if not reached or reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RestartSteps {
     /// Time at which the role's death was proven, and its standby was promoted or a process
@@ -375,7 +375,8 @@ pub struct Outage {
 }
 
 impl Outage {
-    /// Returns the venues that were down for some credential, or for all, each once.
+    /// Returns the venues that the outage took down for at least one of their credentials, each
+    /// once.
     pub fn venues(&self, plan: &Plan) -> Vec<VenueIndex> {
         let mut venues: Vec<VenueIndex> =
             self.gateways.iter().map(|gateway| plan.trading().venue_of(*gateway)).collect();
@@ -393,7 +394,8 @@ impl Outage {
     }
 }
 
-/// The number of open orders during a run, sampled by the launcher and weighted by time.
+/// The integral over time of a run's number of open orders, in orders × ticks, from the launcher's
+/// samples.
 ///
 /// Between two samples the number is interpolated linearly. Over an interval of length h in which
 /// the number changes by d, the error has a standard deviation of at most h·d/√2. That holds for
@@ -409,7 +411,8 @@ pub struct OpenOrders {
     pub variance: f64,
 }
 
-/// The schedule of a run's orders: arrivals, seed, window and delays.
+/// The schedule of a run's orders: arrival process, random seed, duration of arrivals in
+/// nanoseconds, and venue delay.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InputRecord {
     /// Arrival process of the orders: `uniform`, `poisson`, `pareto`, `stress` or `file`.
@@ -437,7 +440,8 @@ pub fn ns_per_tick(record: &RunRecord) -> f64 {
     if measured.is_finite() && measured > 0.0 { measured } else { record.plan.ns_per_tick }
 }
 
-/// The calibration of a run's clock: how many ticks passed in how many nanoseconds.
+/// The calibration of a run's clock: nanoseconds per tick, cost of a read, and resolution in
+/// nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClockCalibration {
     /// Nanoseconds per tick, calibrated against CLOCK_MONOTONIC over the whole run.
@@ -454,9 +458,9 @@ pub struct ClockCalibration {
     pub start_ticks: u64,
 }
 
-/// The core-to-core round trip of one cache line, before and after a run. Measured with threads
-/// that wait for each other (synchronized), and with threads that arrive at arbitrary times, like
-/// orders (unsynchronized).
+/// The core-to-core round trip of one cache line before and after a run, in nanoseconds. Measured
+/// with threads that wait for each other (synchronized), and with threads that arrive at arbitrary
+/// times, like orders (unsynchronized).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreToCoreRtt {
     /// The two cores; `None` if the run had only one.
@@ -471,7 +475,7 @@ pub struct CoreToCoreRtt {
     pub unsynchronized_ns: Option<f64>,
 }
 
-/// The end of a run: complete, or stopped and why.
+/// How a run ended: complete, interrupted, or failed with the process and the reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "ended")]
 pub enum RunOutcome {

@@ -36,20 +36,22 @@ pub fn measure() {
 /// text are escaped, except for the reports' own colors.
 pub struct Output<W: Write>(PrintableWriter<W>);
 
-/// Locks standard output for a report.
+/// Locks standard output, and returns a writer that escapes control characters and ignores writes
+/// after the reader closed it.
 pub fn stdout() -> Output<StdoutLock<'static>> {
     let out = io::stdout().lock();
     let has_colors = has_colors(&out);
     Output(PrintableWriter::new(out, has_colors))
 }
 
-/// Locks stdout for a command that ends when its reader closes it, with an error on a closed pipe.
+/// Locks standard output, and returns an escaping writer that fails on a closed pipe, so that its
+/// command can end.
 pub fn stdout_while_read() -> PrintableWriter<StdoutLock<'static>> {
     PrintableWriter::new(io::stdout().lock(), false)
 }
 
-/// Returns the name of this program, for commands that it prints: the launcher with a user's parts
-/// has another one.
+/// Returns the file name of this program, for commands that it prints: `launcher`, or the name of a
+/// user's own build.
 pub fn program() -> String {
     let program = std::env::args_os().next().unwrap_or_default();
     Path::new(&program).file_name().map_or("launcher".into(), |name| name.to_string_lossy().into_owned())

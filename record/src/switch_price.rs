@@ -4,8 +4,8 @@ use crate::numbers::{duration, signed};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// The price of a switch of a core between address spaces, with memory of a size on each side. All
-/// times are nanoseconds for one switch.
+/// What a context switch between processes costs more than one between threads, with a working set
+/// of a size on each side. All times are nanoseconds for one switch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SwitchPrice {
     /// Memory that each side walks before it hands over, in bytes.

@@ -23,8 +23,8 @@ const UNITS: [(&str, u64); 6] = [
     ("ns", 1),
 ];
 
-/// The error that a setting's text is not a valid time, count or delay. The message names a valid
-/// form.
+/// The error that a setting's text is not a valid time, count, size or delay. The message names a
+/// valid form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UnitError {
     /// The time has no unit.
@@ -58,7 +58,8 @@ pub enum UnitError {
     Backwards(String),
 }
 
-/// A time in nanoseconds that is read and written with its unit.
+/// A duration in nanoseconds that is parsed from text and printed with its unit, as `5ms` or
+/// `500ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Nanos(pub u64);
 
@@ -126,7 +127,7 @@ impl fmt::Display for Count {
 /// Units of sizes with their length in bytes, largest first.
 const SIZE_UNITS: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// A size in bytes that is read and written with its unit.
+/// A size in bytes that is parsed from text and printed with its unit, as `256KiB`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub u64);
 
@@ -202,7 +203,7 @@ fn scaled((whole, fraction): (u128, &str), scale: u64) -> Option<u64> {
     u64::try_from(sum).ok()
 }
 
-/// Shortens a text to its first 40 characters, for an error message.
+/// Trims a text and shortens it to its first 40 characters, for an error message.
 pub fn clip(text: &str) -> String {
     text.trim().chars().take(40).collect()
 }

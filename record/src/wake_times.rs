@@ -3,8 +3,8 @@
 use crate::numbers::duration;
 use serde::{Deserialize, Serialize};
 
-/// Times from the call that wakes a parked thread on an idle core to its first instruction, in
-/// nanoseconds.
+/// Percentiles of the time from the call that wakes a parked thread on an idle core to its first
+/// instruction, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WakeTimes {
     /// Number of wake-ups that were measured.
@@ -18,7 +18,8 @@ pub struct WakeTimes {
 }
 
 impl WakeTimes {
-    /// Returns the percentiles of measured times; `None` with fewer than 100, which have no p99.
+    /// Summarizes measured wake-up times, in nanoseconds, as percentiles; `None` with fewer than
+    /// 100, too few for a p99.
     pub fn from_times(mut all: Vec<f64>) -> Option<Self> {
         all.sort_unstable_by(f64::total_cmp);
         let at = |share: f64| all[((all.len() - 1) as f64 * share) as usize];

@@ -34,7 +34,8 @@ impl TimelineSlice<'_> {
     }
 }
 
-/// Returns the common vertical range for sparklines of several sections of a timeline.
+/// Returns the vertical range, in nanoseconds, that sparklines of several timeline sections share:
+/// their smallest and largest latency.
 pub fn shared_range(slices: &[TimelineSlice<'_>]) -> (f64, f64) {
     let values = || slices.iter().filter_map(TimelineSlice::min_max);
     let min = values().map(|(min, _)| min).min().unwrap_or(1).max(1);
@@ -42,7 +43,8 @@ pub fn shared_range(slices: &[TimelineSlice<'_>]) -> (f64, f64) {
     (min as f64, max as f64)
 }
 
-/// Draws a sparkline of `rt_venue` over a section of a run.
+/// Draws a sparkline of `rt_venue` (round trip without the venue), its median and maximum, over a
+/// section of a run.
 pub fn draw(id: &str, title: &str, slice: &TimelineSlice<'_>, range: (f64, f64)) -> Markup {
     let zero = slice.mark_ns.unwrap_or(slice.from_ns) as f64;
     let (from, to) = (slice.from_ns as f64 - zero, (slice.to_ns as f64 - zero).max(1.0 - zero));

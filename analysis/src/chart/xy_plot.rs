@@ -18,8 +18,8 @@ pub const fn line_class(number: usize) -> &'static str {
     CLASSES[number % CLASSES.len()]
 }
 
-/// Returns `true` if a CSS class is that of a model's line in a chart. It has the color of text and
-/// no dots: nothing was measured there.
+/// Returns `true` if a chart line's CSS class marks it as the curve of a model, which has no
+/// measured points. Such a line has the color of text and no dots.
 pub fn is_model(class: &str) -> bool {
     class.split(' ').any(|word| word == "model")
 }

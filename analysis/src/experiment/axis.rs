@@ -51,7 +51,8 @@ pub enum AxisUnit {
     Size,
 }
 
-/// How a bill, the table of what isolation levels cost, treats a setting with several values.
+/// The role of a varied setting in `launcher bill`, the experiment on isolation costs: not varied,
+/// a row, a variant or a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostRole {
     /// A bill does not vary the axis.
@@ -64,7 +65,8 @@ pub enum CostRole {
     Condition,
 }
 
-/// The charts along an axis, a setting that an experiment varies.
+/// The charts to draw with a varied setting as the horizontal axis: which charts, its title and its
+/// tick format.
 pub struct AxisChart {
     /// The charts to draw along the axis.
     pub set: ChartSet,
@@ -77,7 +79,8 @@ pub struct AxisChart {
     pub measured: Option<fn(&RunOutline) -> Option<f64>>,
 }
 
-/// The kinds of charts that make sense along an axis (a varied setting), in the order of the page.
+/// The kinds of charts over a varied setting: cost of hand-offs, latency by rate, or latency with
+/// CPU time, memory and start-up. They are ordered as on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChartSet {
     /// The cost of the hand-offs beyond the work.
@@ -107,8 +110,9 @@ impl AxisEntry {
 /// Makes the enum of axes, with name and entry of each.
 macro_rules! axes {
     ($($(#[$doc:meta])* $axis:ident = $name:literal, $entry:expr;)+) => {
-        /// A setting or load that an experiment varies: first what sweeps compare, then the
-        /// conditions under which they do, then what other experiments vary.
+        /// A setting or load that an experiment can vary, such as the isolation level or the number
+        /// of strategies. First come those that sweeps compare, then the conditions under which
+        /// they do, then what other experiments vary.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         pub enum Axis { $($(#[$doc])* #[serde(rename = $name)] $axis,)+ }
 
@@ -285,7 +289,8 @@ impl Axis {
         self.name().replace('-', "_")
     }
 
-    /// Returns the key of the setting that the axis' values decide, as config files have it.
+    /// Returns the config-file key of the setting that this axis' value sets: the axis' own key
+    /// unless its entry names another one.
     pub fn setting(self) -> String {
         self.entry().becomes.map_or_else(|| self.key(), str::to_owned)
     }
@@ -301,8 +306,9 @@ impl Axis {
         self.entry().cost_role != CostRole::No
     }
 
-    /// Returns `true` if a value is a default that the names of settings omit. Only axes that were
-    /// added later have one: names of older settings stay as they were.
+    /// Returns `true` if this value is the axis' default and is omitted from the names of
+    /// combinations of settings. Only axes that were added later have one: names of older settings
+    /// stay as they were.
     pub fn is_unnamed_default(self, text: &str) -> bool {
         match self {
             Self::WorkingSet => text == "0",

@@ -18,8 +18,8 @@ pub struct DeclaredPlan {
 }
 
 impl Experiment {
-    /// Records that the experiment's plan was declared before its runs, with a note for every
-    /// report.
+    /// Saves the plan that was declared before the experiment's runs, and notes its file, hash and
+    /// margin for every report.
     pub fn set_declared(&mut self, plan: DeclaredPlan) {
         let DeclaredPlan { file, sha256, because } = &plan;
         self.notes.push(format!("declared before its runs in {file}, SHA-256 {sha256}"));

@@ -32,13 +32,14 @@ impl Default for Endpoint {
 }
 
 impl Endpoint {
-    /// Returns the endpoint (compared figures) of experiments whose launcher saved no endpoint.
+    /// Returns the endpoint of experiments whose launcher saved none: the default, but with
+    /// `rt_venue` and no further percentiles.
     pub fn legacy() -> Self {
         Self { measure: Measure::RtVenue.name().to_owned(), further: Vec::new(), ..Self::default() }
     }
 
-    /// Returns the endpoint (compared figures) adapted to runs: without due times (closed pacing)
-    /// it is of `rt_venue`.
+    /// Returns this endpoint, with `rt_venue` as its measured duration if no run has
+    /// `rt_venue_from_due`, as under closed pacing.
     #[must_use]
     pub fn for_runs<'a>(&self, runs: impl IntoIterator<Item = &'a RunOutline>) -> Self {
         let is_absent = |run: &RunOutline| run.measure(Measure::RtVenueFromDue).count == 0;
@@ -58,7 +59,8 @@ impl Endpoint {
         std::iter::once(self.percentile).chain(self.further.iter().copied())
     }
 
-    /// Returns `true` if a comparison line is of one of the figures that the endpoint compares.
+    /// Returns `true` if a comparison line's duration and percentile are among those that the
+    /// endpoint compares.
     pub fn is_of(&self, line: &ComparisonLine) -> bool {
         line.measure == self.measure && self.percentiles().any(|percentile| percentile == line.percentile)
     }

@@ -6,7 +6,8 @@ use crate::stats::ComparisonLine;
 use record::fitness::Fitness;
 use std::path::Path;
 
-/// A function that draws the picture of an experiment, or returns why there is none.
+/// A function that draws an experiment's picture as a whole SVG file, or returns the reason why
+/// there is none.
 pub type DrawPicture = fn(&Experiment) -> Result<String, String>;
 
 /// The properties of a kind of experiment, and the functions that read an experiment's rows.
@@ -43,7 +44,8 @@ pub struct KindEntry {
     pub picture: Option<DrawPicture>,
 }
 
-/// The kind of an experiment's rows, such as runs: commands that compare runs refuse other kinds.
+/// What a row of an experiment is: a run of the engine, of a queue or of a board, or a part of a
+/// survey. Commands that compare runs refuse kinds other than [`RowKind::Run`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowKind {
     /// A run of the engine.
@@ -56,7 +58,7 @@ pub enum RowKind {
     SurveyPart,
 }
 
-/// The answer of an experiment, computed from its rows, for people and for programs.
+/// The answer of an experiment, computed from its rows: a report for people and JSON for programs.
 pub struct Answer {
     /// Tables, charts and the answer in one sentence, for people.
     pub report: ExperimentReport,

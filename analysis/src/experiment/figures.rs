@@ -22,7 +22,8 @@ const MAX_DEPTH: usize = 8;
 pub struct Figures(BTreeMap<String, Value>);
 
 impl Figures {
-    /// Converts a serializable record to figures by name.
+    /// Converts a serializable record to figures by name, where dots join the names of nested
+    /// fields.
     pub fn from_record(record: &impl Serialize) -> Self {
         let mut figures = Self::default();
         figures.insert("", record);
@@ -41,7 +42,7 @@ impl Figures {
         self.0.retain(|key, _| key != name && within(name, key).is_none());
     }
 
-    /// Converts all figures back to the record from which they were made.
+    /// Converts all figures to a value of type `T`: the reverse of [`Figures::from_record`].
     ///
     /// # Errors
     /// A missing figure, or one of another type.
@@ -49,8 +50,8 @@ impl Figures {
         serde_json::from_value(nested(self.0.iter().map(|(key, value)| (key.as_str(), value))))
     }
 
-    /// Converts the figures under a name back to the record from which they were made. `None`:
-    /// there are none.
+    /// Converts the figures saved under a name to a value of type `T`: the reverse of
+    /// [`Figures::insert`]. `None`: there are none.
     ///
     /// # Errors
     /// A missing figure, or one of another type.

@@ -128,7 +128,8 @@ impl Document for Experiment {
 }
 
 impl Experiment {
-    /// Reads the experiment in a folder and converts it to the answer of its kind.
+    /// Reads the experiment in a folder and converts it with `convert`; an error of either names
+    /// the document.
     ///
     /// # Errors
     /// The document is absent, damaged, of another version, or of another kind.

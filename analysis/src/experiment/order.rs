@@ -29,7 +29,8 @@ pub fn ordered_rows(settings: &[Setting], repeats: Range<u32>, seed: u64) -> Vec
 }
 
 impl Experiment {
-    /// Plans the experiment's runs of these settings, with its number of repeats.
+    /// Replaces the experiment's rows by planned runs of these settings, each with the experiment's
+    /// number of repeats.
     pub fn plan_rows(&mut self, settings: &[Setting]) {
         let first = settings.first().map(|setting| setting.settings.clone()).unwrap_or_default();
         let is_shared =
@@ -40,8 +41,8 @@ impl Experiment {
         self.rows = ordered_rows(&own, 0..self.repeats, self.seed);
     }
 
-    /// Plans the runs of complete settings, which share none, each with its number of repeats, and
-    /// records along which axes they differ.
+    /// Replaces the experiment's rows by planned runs of complete settings, each with its own
+    /// number of repeats. Records the settings' values on `axes`.
     pub fn plan_rows_along(&mut self, axes: &[Axis], settings: &[(Setting, u32)]) {
         let values = |axis: &Axis| {
             let values = distinct(settings.iter().filter_map(|(one, _)| one.values.get(axis).cloned()));
@@ -56,8 +57,9 @@ impl Experiment {
         self.rows.retain(|row| most.get(row.setting.name.as_str()).is_some_and(|most| row.repeat < *most));
     }
 
-    /// Plans more runs of these settings, which have only texts of their own: as many repeats as
-    /// the experiment has, numbered from the first free one on. They are paired with each other.
+    /// Adds planned runs of these settings, as many repeats as the experiment has, numbered after
+    /// all earlier repeats. The settings have only texts of their own, without those that all rows
+    /// share. They are paired with each other.
     pub fn plan_more_rows(&mut self, settings: &[Setting]) {
         let first = self.rows.iter().map(|row| row.repeat + 1).max().unwrap_or(0);
         self.rows.extend(ordered_rows(settings, first..first.saturating_add(self.repeats), self.seed));
@@ -72,8 +74,8 @@ impl Experiment {
     }
 }
 
-/// Returns the turn number of each row, from 0: a turn is a condition in a repeat, whose runs are
-/// compared in pairs.
+/// Returns each row's turn, counted from 0: consecutive rows with equal repeat and conditions,
+/// whose runs are compared in pairs.
 pub fn turn_of_rows(rows: &[Row]) -> Vec<u32> {
     let is_next = |(a, b): (&Row, &Row)| {
         u32::from((a.repeat, condition(&a.setting)) != (b.repeat, condition(&b.setting)))

@@ -23,7 +23,8 @@ const DODGE: f64 = 16.0;
 const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 const EDGES: (f64, f64) = (96.0, WIDTH - 20.0);
 
-/// A point of a picture: a comparison with a reference at one value of the varied setting.
+/// A point of an experiment's chart: the latency difference to a reference, in nanoseconds, at one
+/// value of the varied setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedPoint {
     /// The value of the varied setting as a number.

@@ -44,7 +44,8 @@ pub struct ExperimentReport {
     pub(crate) sections: Vec<ReportSection>,
 }
 
-/// The part of an experiment's first screen that is above its fitness.
+/// The answer and the table on the first screen of an experiment's report, above the verdict on
+/// whether figures may be quoted.
 #[derive(Clone, Debug, Default)]
 pub struct BriefReport {
     /// The result in one sentence; empty for the report's answer.

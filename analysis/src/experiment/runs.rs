@@ -139,7 +139,8 @@ pub(super) fn summary(experiment: &Experiment) -> String {
     format!("{} of {settings}, {}", experiment.kind, counted(experiment.repeats.into(), "repeat"))
 }
 
-/// Returns the note that no comparison has a verdict with so small a number of repeats.
+/// Returns the note that comparisons get no verdict with this number of repeats, and how many are
+/// needed.
 pub fn too_few_repeats(repeats: u32) -> String {
     let made = counted(repeats.into(), "repeat");
     format!("no verdicts: {made}, {MIN_PAIRS} are needed (--repeats {MIN_PAIRS})")

@@ -45,15 +45,16 @@ pub const KIND: KindEntry = KindEntry {
     ..sweep::RUNS
 };
 
-/// The ratio of rates at which the search for the highest order rate ends: lowest rate above the
-/// bound to highest rate within it.
+/// The ratio at which a rate search ends: the lowest rate that exceeded the latency bound to the
+/// highest rate within it.
 pub const CLOSE_ENOUGH: f64 = 1.05;
 /// The lowest rate that a rate search tries, in orders a second.
 pub const MIN_RATE_PER_S: f64 = 200.0;
 /// The highest rate that a rate search tries, in orders a second.
 pub const MAX_RATE_PER_S: f64 = 50_000_000.0;
 
-/// The settings of a rate search: the first rate, and the conditions that end it.
+/// The settings of a rate search: the latency bound, the first rate in orders a second, and the
+/// maximum number of tried rates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchLimits {
     /// The bound on a percentile of `rt_venue` from due, in nanoseconds.
@@ -97,7 +98,7 @@ struct Search {
     points: Vec<RateSearch>,
 }
 
-/// The search for the highest order rate with one combination of settings.
+/// The search for the highest order rate within a latency bound, with one combination of settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RateSearch {
     /// The name of the setting.
@@ -134,8 +135,8 @@ pub struct RateStep {
 }
 
 impl RateStep {
-    /// Returns the latency percentile on which the search sets a bound, at this tried rate, in
-    /// nanoseconds.
+    /// Returns the latency at the percentile that the search bounds, as measured at this order
+    /// rate, in nanoseconds.
     pub const fn bounded_ns(&self, limits: &SearchLimits) -> Option<u64> {
         match limits.percentile {
             Percentile::P99 => self.p99_ns,
@@ -144,7 +145,8 @@ impl RateStep {
     }
 }
 
-/// The next action of a rate search at one combination of settings.
+/// The next action of a rate search at one combination of settings: try a rate, or end with the
+/// highest one found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NextStep {
     /// Try another rate, in orders a second.
@@ -229,8 +231,8 @@ pub fn next_step(steps: &[RateStep], limits: &SearchLimits) -> NextStep {
 }
 
 impl Experiment {
-    /// Adds a tried order rate to a rate search, as the figures of the setting's planned row or of
-    /// another one.
+    /// Records an order rate that a search tried for a setting, in a planned row of that setting or
+    /// in a new one.
     pub fn add_step(&mut self, setting: &str, step: &RateStep) {
         let Some(first) = self.rows.iter().find(|row| row.setting.name == setting).cloned() else { return };
         let (folder, figures) =

@@ -61,7 +61,8 @@ impl TimeUnit {
         self.format_or_dash(ns.map(|ns| ns as f64))
     }
 
-    /// Formats a difference in nanoseconds with its interval: `+12` and `[+3, +20]`.
+    /// Formats a difference, given in nanoseconds, and its interval in this unit, without the unit:
+    /// `+12` and `[+3, +20]`.
     pub fn difference(self, by: Estimate) -> [String; 2] {
         [self.signed(by.value), format!("[{}, {}]", self.signed(by.low), self.signed(by.high))]
     }

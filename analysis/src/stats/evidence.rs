@@ -15,8 +15,8 @@ use statistics::Sample;
 use statistics::Verdict;
 use statistics::{Difference, MIN_PAIRS, RESOLUTION, difference};
 
-/// Maximum half-width of an interval, as a share of the estimate, for which the repeats count as
-/// agreeing.
+/// Maximum half-width of a confidence interval, as a share of the estimate (0.25 is 25 %), for
+/// repeats to count as agreeing.
 pub const MAX_HALF_WIDTH: f64 = 0.25;
 /// Maximum number of repeats that are promised to mend something.
 const MAX_MORE_REPEATS: usize = 1_000;
@@ -32,7 +32,8 @@ const COARSE_CLOCK: &str = "the clock's steps are too coarse for the margin";
 const CORRECTED: &str = "not after Holm's correction for the number of figures";
 const NO_MARGIN: &str = "no margin was declared";
 
-/// The verdict of repeated runs on B compared with A, and what is missing for an answer.
+/// The verdict of repeated runs on B against A, with their difference, or the reason for none and
+/// the number of missing repeats.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     /// The verdict on B compared with A.
@@ -48,8 +49,8 @@ pub struct Evidence {
 }
 
 impl ComparisonLine {
-    /// Returns the evidence of the comparison: verdict, difference, and what is missing. Every
-    /// table, chart and headline shows this.
+    /// Returns the verdict on this compared figure with the difference of B to A, or the reason and
+    /// the remedy if undecided. Every table, chart and headline shows this.
     pub fn evidence(&self) -> Evidence {
         if let Some(known) = self.deciding().filter(|_| self.why.is_empty()) {
             return Evidence::from_difference(known, self.verdict, (self.made, self.is_secondary));
@@ -67,8 +68,8 @@ impl ComparisonLine {
 }
 
 impl ComparisonLine {
-    /// Returns `true` if more repeats can remove every reason against the comparison's verdict, or
-    /// there is none.
+    /// Returns `true` if more repeats can remove every reason that keeps this comparison undecided,
+    /// or if there is no reason.
     pub fn can_repeats_mend(&self) -> bool {
         self.why.iter().all(|why| can_repeats_mend(why))
     }
@@ -127,8 +128,8 @@ impl Evidence {
         Self { verdict, difference: Some(found), why: why.into(), more_repeats }
     }
 
-    /// Judges setting B against A by one figure of each repeat, which need not be a time; entries
-    /// with equal indices are of one repeat. `step` is the resolution of the figures.
+    /// Compares setting B with A by one value for each repeat; entries with equal indices are from
+    /// the same repeat. The values need not be times. `step` is their resolution.
     pub fn from_repeats(a: &[f64], b: &[f64], step: f64) -> Self {
         let samples = |values: &[f64]| -> Vec<Sample> {
             values.iter().map(|value| Sample { value: *value, placement: 0 }).collect()
@@ -148,8 +149,8 @@ impl Evidence {
         self.verdict != Verdict::CannotTell
     }
 
-    /// Returns `true` if a headline may name the ratio of B to A, because it is known and the
-    /// repeats agree on it.
+    /// Returns `true` if a headline may give the ratio of B to A as one number: it is known, and
+    /// the repeats agree.
     pub fn has_factor(&self) -> bool {
         self.is_known() && self.difference.as_ref().is_some_and(|found| !is_wide(found))
     }
@@ -191,15 +192,16 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// Returns `true` if every other setting is proven slower than the one with the lowest latency.
+    /// Returns `true` if the setting with the lowest figure is proven lower than its closest rival,
+    /// and so than all others.
     pub fn is_shown(&self) -> bool {
         self.evidence.verdict == Verdict::Slower
     }
 }
 
-/// Ranks an experiment's settings by their medians, and compares them pairwise with `compare`.
-/// `compare` judges the second setting against the first, by index. Returns `None` for fewer than
-/// two settings.
+/// Finds the setting with the lowest median and its closest rival, by pairwise comparisons with
+/// `compare`. `compare` judges the second setting against the first, by index. Returns `None` for
+/// fewer than two settings.
 pub fn rank(medians: &[f64], compare: impl Fn(usize, usize) -> Evidence) -> Option<Ranking> {
     let mut order: Vec<usize> = (0..medians.len()).collect();
     order.sort_by(|a, b| medians[*a].total_cmp(&medians[*b]));

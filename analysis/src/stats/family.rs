@@ -5,8 +5,9 @@ use super::outline::Percentile;
 use super::verdict::ComparisonLine;
 use statistics::Difference;
 
-/// Corrects p-values for their number (Holm, 1979): the least one is multiplied by the number of
-/// all, the next one by one less, and none falls below the one before it.
+/// Corrects p-values for multiple testing by Holm's method (1979), and returns them in the given
+/// order. The least one is multiplied by the number of all, the next one by one less, and none
+/// falls below the one before it.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     holm_in_order(&p.iter().map(|p| vec![*p]).collect::<Vec<_>>()).concat()
 }
@@ -43,15 +44,15 @@ fn is_behind(before: &ComparisonLine, line: &ComparisonLine) -> bool {
     are_neighbors && before.measure == line.measure
 }
 
-/// Marks comparison lines as secondary, and judges them by corrected p-values: one family for
-/// differences, and one for equivalence. p99.9 is tested only behind the p99 of its measure, the
-/// line before it. Lines with `true` were declared: they are gates, and are not corrected.
+/// Marks comparison lines as secondary, and corrects their p-values for multiple testing: one
+/// family for differences, one for equivalence. p99.9 is tested only after the p99 of its measure,
+/// the line before it. Lines with `true` were declared: they are gates, and are not corrected.
 pub fn correct_secondary<'a>(lines: impl IntoIterator<Item = (&'a mut ComparisonLine, bool)>) {
     correct(lines.into_iter().collect(), Vec::new());
 }
 
-/// Does what [`correct_secondary`] does for a family that has figures which are not times as well,
-/// and no declared ones.
+/// Corrects comparison lines and other differences, none of them declared, for multiple testing as
+/// [`correct_secondary`] does.
 pub fn correct_family<'a, 'b>(
     lines: impl IntoIterator<Item = &'a mut ComparisonLine>,
     further: impl IntoIterator<Item = &'b mut Difference>,

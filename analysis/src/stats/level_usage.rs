@@ -62,7 +62,8 @@ impl StrategyUsage {
         }
     }
 
-    /// Returns the strategy's CPU seconds for a million orders; `None` if none returned.
+    /// Returns the strategy's CPU seconds for a million returned orders; `None` if no order
+    /// returned.
     pub fn cpu_s_per_million(&self) -> Option<f64> {
         (self.returned > 0).then(|| self.cpu_ns as f64 / 1e3 / self.returned as f64)
     }

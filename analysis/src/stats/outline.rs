@@ -148,8 +148,9 @@ pub struct MachineKey {
     pub cores_allowed: Vec<u32>,
 }
 
-/// Returns `true` if a thread that never gives up its core shares it, so that others wait for it.
-/// Threads that yield or park share a core as they would in any other program: a normal layout.
+/// Returns `true` if a plan pins another thread to the core of a thread that spins instead of
+/// yielding. Threads that yield or park share a core as they would in any other program: a normal
+/// layout.
 pub fn is_oversubscribed(plan: &Plan) -> bool {
     let shares = |thread: &ThreadPlan| {
         let others = plan.threads.iter().filter(|other| other.core == thread.core);
@@ -272,12 +273,13 @@ impl RunOutline {
         self.complete && self.valid
     }
 
-    /// Returns the run's CPU seconds per million orders; `None` if none returned.
+    /// Returns the run's CPU seconds for a million returned orders; `None` if no order returned.
     pub fn cpu_s_per_million(&self) -> Option<f64> {
         (self.returned > 0).then(|| self.cpu_ns as f64 / 1e9 / (self.returned as f64 / 1e6))
     }
 
-    /// Returns `true` if the run's order senders kept up with the schedule, or if there is none.
+    /// Returns `true` if the run achieved at least 99 % of its offered order rate, or if a rate is
+    /// unknown, as without a schedule.
     pub fn has_kept_up(&self) -> bool {
         match (self.offered_per_s, self.achieved_per_s) {
             (Some(offered), Some(achieved)) => achieved >= offered * 0.99,

@@ -36,7 +36,8 @@ pub struct RunPairing<'a> {
     placements: Vec<usize>,
 }
 
-/// The number of runs of settings A and B in one core placement.
+/// The number and median latency of the runs of A and of B in one core placement, recognized by its
+/// core-to-core round trip.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlacementRuns {
     /// Name of the host; empty if there was only one.
@@ -54,11 +55,12 @@ pub struct PlacementRuns {
     pub b_ns: Option<f64>,
 }
 
-/// Minimum share of all pairs of runs, 0 to 1, that must be kept for the kept pairs to decide.
+/// Minimum share (0 to 1) of valid run pairs without core moves, from which those pairs decide a
+/// comparison alone.
 pub const MIN_KEPT_SHARE: f64 = 0.5;
 
-/// Returns `true` if enough pairs of runs are kept to decide; else all pairs of complete and valid
-/// runs decide.
+/// Returns `true` if the valid run pairs without core moves are enough to decide a comparison; else
+/// all valid pairs decide.
 pub fn kept_pairs_decide(kept: usize, all: usize) -> bool {
     kept >= MIN_PAIRS && kept as f64 >= MIN_KEPT_SHARE * all as f64
 }
@@ -133,13 +135,15 @@ pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a>
 }
 
 impl RunPairing<'_> {
-    /// Returns the paired runs with another equivalence margin, the declared one.
+    /// Returns this pairing with `margin`, the largest difference between A and B that counts as
+    /// none.
     #[must_use]
     pub fn with_margin(self, margin: Margin) -> Self {
         Self { margin, ..self }
     }
 
-    /// Returns the pairs of runs that decide: the kept pairs, or all pairs if too few are kept.
+    /// Returns the pairs of runs that decide a comparison: those without core moves, or all valid
+    /// pairs if those are too few.
     pub fn deciding_pairs(&self) -> Vec<[&RunOutline; 2]> {
         if kept_pairs_decide(self.a.len(), self.all.len()) {
             self.a.iter().zip(&self.b).map(|(a, b)| [*a, *b]).collect()

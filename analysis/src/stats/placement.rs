@@ -11,14 +11,14 @@ use crate::grouping::distinct;
 /// placement.
 pub const CORE_RTT_TOLERANCE: f64 = 0.25;
 
-/// Returns `true` if the hypervisor moved the cores during the run, so that its figures belong to
-/// no core placement.
+/// Returns `true` if the core-to-core round trip changed by more than 25 % during the run: the
+/// hypervisor moved the cores.
 pub fn has_moved(run: &RunOutline) -> bool {
     matches!((run.core_rtt_ns, run.core_rtt_after_ns), (Some(before), Some(after)) if differs(before, after))
 }
 
-/// Returns the core placement of each run as a number, from the closest cores on. Runs without a
-/// known round trip (a single core) have placement 0.
+/// Groups runs by similar core-to-core round trip, and returns each run's group number, 0 for the
+/// closest cores. Runs without a known round trip (a single core) have placement 0.
 pub fn placements(runs: &[&RunOutline]) -> Vec<usize> {
     let mut floors: Vec<f64> = runs.iter().filter_map(|run| core_rtt(run)).collect();
     floors.sort_by(f64::total_cmp);
@@ -30,7 +30,8 @@ pub fn placements(runs: &[&RunOutline]) -> Vec<usize> {
     runs.iter().map(placement_of).collect()
 }
 
-/// Returns a number for each run's host and core placement: runs with equal ones are comparable.
+/// Returns a number for each run that identifies its host and core placement: runs with equal
+/// numbers are comparable.
 pub fn host_placements(runs: &[&RunOutline]) -> Vec<usize> {
     let mut host_placement_of_run = vec![0; runs.len()];
     let mut next = 0;
@@ -53,7 +54,8 @@ pub fn hosts<'a>(runs: &[&'a RunOutline]) -> Vec<&'a MachineKey> {
     distinct(runs.iter().map(|run| &run.machine))
 }
 
-/// Returns the run's core-to-core round trip in nanoseconds: the mean of the known ones.
+/// Returns the run's core-to-core round trip in nanoseconds: the mean of those before and after it,
+/// or the only known one.
 pub fn core_rtt(run: &RunOutline) -> Option<f64> {
     match (run.core_rtt_ns, run.core_rtt_after_ns) {
         (Some(before), Some(after)) => Some(f64::midpoint(before, after)),

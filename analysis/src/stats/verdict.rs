@@ -48,8 +48,8 @@ pub struct ComparisonLine {
 }
 
 impl ComparisonLine {
-    /// Returns the difference of B from A that decides: that of the kept pairs of runs if they are
-    /// enough, else of all.
+    /// Returns the difference of B to A that decides the verdict: over run pairs without core moves
+    /// if enough, else over all.
     pub fn deciding(&self) -> Option<Difference> {
         self.all_pairs.filter(|all| !kept_pairs_decide(self.pairs, all.pairs)).or(self.difference)
     }
@@ -140,8 +140,8 @@ fn opposed(hosts: &[HostDifference]) -> Option<String> {
 }
 
 impl ComparisonLine {
-    /// Describes the disagreement between two hosts on B against A, whose confidence intervals do
-    /// not overlap; `None` if there is none.
+    /// Describes two hosts whose confidence intervals for B against A do not overlap; `None` if
+    /// there are no such hosts.
     pub fn disagreement(&self) -> Option<String> {
         let lowest = known(&self.hosts).min_by(|(_, a), (_, b)| a.ratio.high.total_cmp(&b.ratio.high))?;
         let highest = known(&self.hosts).max_by(|(_, a), (_, b)| a.ratio.low.total_cmp(&b.ratio.low))?;

@@ -182,8 +182,8 @@ pub struct BoardCase {
     pub problems: Vec<String>,
 }
 
-/// The skew of a board's readers: how far apart they decided, by the values that each read for a
-/// decision tick.
+/// The skew between a board's readers at periodic decision ticks: how much the versions and the
+/// times of their reads differ.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardSkew {
     /// Number of decision ticks for which every reader read, of the last 4,096.
@@ -283,7 +283,7 @@ pub struct BoardDeath {
     pub succeeded: bool,
 }
 
-/// The percentiles of one measured duration of the board benchmark.
+/// The latency percentile curve of one measured duration of the board benchmark, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardCurve {
     /// Name of the measured duration: `write`, `propagation`, …
@@ -323,7 +323,8 @@ impl Boards {
 }
 
 impl BoardCase {
-    /// Converts the case of a board benchmark to the figures of a row, by name.
+    /// Returns the measured figures of a board benchmark's case by name, without the settings that
+    /// distinguish cases.
     pub fn figures(&self) -> Figures {
         let mut figures = Figures::from_record(self);
         let _ = figures.take_settings(&SETTINGS);

@@ -48,8 +48,8 @@ pub struct BoardThreshold {
     measured: fn(&BoardCase) -> Option<u64>,
 }
 
-/// All figures of a board benchmark that can have a limit, in the order of the original benchmark's
-/// table.
+/// The six figures of a board benchmark that can have a limit: write p50 and p99, read p95 and p99,
+/// writes and reads a second. They are in the order of the original benchmark's table.
 pub const THRESHOLDS: [BoardThreshold; 6] = [
     BoardThreshold {
         name: "write-p50",
@@ -90,7 +90,7 @@ pub const THRESHOLDS: [BoardThreshold; 6] = [
 ];
 
 impl BoardThreshold {
-    /// Returns this figure's limit in `limits`, for writing.
+    /// Returns a mutable reference to this figure's limit in `limits`, where `None` is no limit.
     pub fn limit_in<'a>(&self, limits: &'a mut BoardWarnings) -> &'a mut Option<u64> {
         (self.limit)(limits)
     }
@@ -110,8 +110,9 @@ impl BoardThreshold {
 }
 
 impl BoardWarnings {
-    /// The limits of the original board benchmark, from which this project started. Its rates are
-    /// upper limits too: beyond the load that it was tried with.
+    /// The warning limits of the seed benchmark, the original board benchmark from which this
+    /// project started; not a random seed. Its rates are upper limits too: beyond the load that it
+    /// was tried with.
     pub const SEED: Self = Self {
         writer_p50_ns: Some(2_000),
         writer_p99_ns: Some(60_000),

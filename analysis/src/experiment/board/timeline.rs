@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use verdict::summary::Distribution;
 
-/// The figures of one sixtieth of the time of a board benchmark's case, over all threads:
-/// nanoseconds, percentiles to one part in 32.
+/// Counts and latencies, in nanoseconds, of all threads in one sixtieth of a board benchmark case's
+/// time. Percentiles are exact to one part in 32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BoardSlice {
@@ -34,7 +34,8 @@ pub struct BoardSlice {
     pub propagation_max_ns: Option<u64>,
 }
 
-/// One measured duration of one thread of the board benchmark, over time.
+/// The latency distributions of one measured duration (such as `write`) of one thread of the board
+/// benchmark, by time slice.
 #[derive(Clone, Debug)]
 pub struct ThreadLatencies<'a> {
     /// Name of the thread: `writer`, `reader-3`.

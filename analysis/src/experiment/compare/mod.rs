@@ -49,7 +49,8 @@ pub struct Comparisons {
 }
 
 impl Comparisons {
-    /// Compares the two sides of an experiment that was measured for their comparison.
+    /// Compares sides A and B of an experiment that was measured for this comparison; an error
+    /// unless there are exactly two.
     pub fn from_runs(record: &ExperimentRuns) -> Result<Self, String> {
         let [a, b] = &record.points[..] else { return Err("this comparison has not two sides".into()) };
         let [a, b] = [a, b].map(|point| {
@@ -60,8 +61,8 @@ impl Comparisons {
         Ok(Self { comparisons: vec![comparison], notes: sweep::notes(record) })
     }
 
-    /// Compares those settings of an experiment that were chosen after its measurement; `None` if
-    /// none were.
+    /// Compares the pairs of settings that were chosen after an experiment's measurement; `None` if
+    /// none were chosen.
     pub fn of_settings(experiment: &Experiment) -> Option<Self> {
         let compared = experiment.compared.as_ref()?;
         let record = ExperimentRuns::new(experiment);
@@ -80,7 +81,7 @@ impl Comparisons {
     }
 }
 
-/// The comparison of one setting (B) with another one (A), measure by measure.
+/// The comparison of setting B with setting A: one line for each measured duration and percentile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Description of setting A.
@@ -102,8 +103,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares the runs of settings A and B: the endpoint (compared figures), the other total
-    /// times, and each stage.
+    /// Compares the runs of settings A and B in the endpoint (declared latency figures), in other
+    /// total times, and in each stage.
     pub fn new(
         (a, a_runs): (&str, &[RunOutline]),
         (b, b_runs): (&str, &[RunOutline]),

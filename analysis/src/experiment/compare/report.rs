@@ -18,7 +18,8 @@ use verdict::chart::svg::legend;
 use verdict::summary::Measure;
 use verdict::table::{Column, Grid};
 
-/// Returns the report of compared runs: of several pairs of settings with the total times alone.
+/// Returns the report of compared runs; with several pairs of settings it has total times, but no
+/// stages of the order's path.
 pub fn report(all: &Comparisons) -> ExperimentReport {
     let single = all.comparisons.len() == 1;
     let table = |(number, comparison): (usize, &Comparison)| {
@@ -39,7 +40,8 @@ pub fn report(all: &Comparisons) -> ExperimentReport {
     }
 }
 
-/// Returns the report of a comparison whose runs were made for it, with its measured points.
+/// Returns the report of an experiment whose runs were made for a comparison, with a section for
+/// each combination of settings.
 pub fn measured_report(record: &ExperimentRuns, all: &Comparisons) -> ExperimentReport {
     let ExperimentReport { name, heading, answer, brief, notes, sections, .. } = report(all);
     let sections = [sections, point_sections(record)].concat();

@@ -22,8 +22,8 @@ use verdict::summary::{AroundFault, VenueIncident};
 /// Factor by which a surviving strategy's longest wait must grow in an incident to count as harm.
 /// Waits up to [`MIN_WAIT_NS`] never count.
 pub const WAIT_FACTOR: u64 = 4;
-/// Minimum wait of a surviving strategy that counts as harm, in nanoseconds: shorter ones are the
-/// machine's own.
+/// Longest wait of a surviving strategy, in nanoseconds, that never counts as harm: the machine
+/// causes such waits without a fault.
 pub const MIN_WAIT_NS: u64 = 50_000_000;
 
 named_enum! {
@@ -83,8 +83,8 @@ pub struct LevelConfidentiality {
 }
 
 impl LevelConfidentiality {
-    /// Returns the confidentiality of memory that was tried at an isolation level, or else the one
-    /// that follows from the level's rules.
+    /// Returns whether an isolation level hides a strategy's memory: as tried by faults in `rows`,
+    /// or else by the level's rule.
     pub fn of(isolation: IsolationLevel, rows: &[Containment]) -> Self {
         let tried = rows.iter().filter(|row| row.others.is_empty() && row.isolation == isolation);
         // One read is enough.
@@ -115,7 +115,8 @@ pub const KIND: KindEntry = KindEntry {
     ..sweep::RUNS
 };
 
-/// The outcome of an injected fault, as saved among the figures of its run.
+/// The outcome of an injected fault of a strategy, a venue or an engine role, as saved among the
+/// figures of its run.
 pub enum FaultOutcome {
     /// The outcome of a strategy's fault.
     Strategy(Containment),
@@ -141,7 +142,8 @@ impl Figures {
     }
 }
 
-/// Whether a fault left the other strategies undisturbed, as `launcher disturb` measured.
+/// The verdict in words of `launcher disturb` on whether a fault left the other strategies
+/// undisturbed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undisturbed {
     /// The isolation level of all strategies.
@@ -231,8 +233,8 @@ impl Containments {
         })
     }
 
-    /// Returns a text for each isolation level and technique that was tried: how many faults it
-    /// contains, in runs with one level.
+    /// Returns how many faults each tried pair of isolation level and technique contains, as text:
+    /// `11 of 12, 1 late`. Runs that mix levels are left out.
     pub fn summaries(&self) -> Vec<(IsolationLevel, Technique, String)> {
         let unmixed = self.rows.iter().filter(|row| row.others.is_empty());
         let tried = distinct(unmixed.map(|row| (row.isolation, row.technique)));
@@ -258,8 +260,8 @@ impl Containments {
     }
 }
 
-/// The outcome of one injected fault with one technique at one isolation level. Times are
-/// nanoseconds.
+/// The outcome of one injected fault of a strategy, with one hand-off technique at one isolation
+/// level. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Containment {
     /// The isolation level of the strategy with the fault.
@@ -311,8 +313,8 @@ pub struct Containment {
 }
 
 impl Containment {
-    /// Returns the isolation levels of the strategies in words: that of the strategy with the
-    /// fault, and those of the others if the run mixes levels: `process, others thread`.
+    /// Returns the isolation levels in words, the faulty strategy's first: `process`, or `process,
+    /// others thread` in a run that mixes levels.
     pub fn levels(&self) -> String {
         let others: Vec<String> = self.others.iter().map(|level| level.to_string()).collect();
         let others =
@@ -338,7 +340,8 @@ pub struct VenueContainment {
     pub folder: String,
 }
 
-/// The outcome of one fault of an engine role, with one kind of journal. Times are nanoseconds.
+/// The outcome of one injected fault of an engine role (such as `exchange-0` or `gateway-1`), with
+/// one kind of journal. Times are nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoleContainment {
     /// The isolation levels of the strategies.
@@ -392,12 +395,14 @@ impl ProtectionCost {
     /// The name of the crash protection's cost among the figures of an experiment.
     pub const NAME: &'static str = "cost";
 
-    /// Returns the cost of crash protection that an experiment measured, or was given.
+    /// Returns the cost of crash protection that is saved in an experiment, measured by it or
+    /// copied to it; `None` without one.
     pub fn from_experiment(experiment: &Experiment) -> Result<Option<Self>, String> {
         experiment.figures.part(Self::NAME).map_err(|error| format!("{}: {error}", Self::NAME))
     }
 
-    /// Returns the note below the containment table on the cost of crash protection.
+    /// Returns the note below a containment table: what crash protection adds to a ring's push and
+    /// pop, in nanoseconds.
     pub fn note(&self) -> String {
         let noise = self.ratio_middle.map_or_else(String::new, |(low, high)| {
             let unsure = if low <= 1.0 && high >= 1.0 { ": no cost seen above the noise" } else { "" };

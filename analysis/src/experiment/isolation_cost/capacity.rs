@@ -12,7 +12,8 @@ use record::numbers::{duration, duration_or_dash, plain};
 use serde::{Deserialize, Serialize};
 use verdict::table::{Column, Grid};
 
-/// The capacity (highest order rate) of each isolation level, and the limits of the search for it.
+/// The capacity of each isolation level (highest order rate within a latency limit, in orders a
+/// second), and the limits of the search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
     /// The limits of the search: the bound on p99, and the first rate.
@@ -22,7 +23,8 @@ pub struct Capacity {
     pub levels: Vec<LevelCapacity>,
 }
 
-/// The result of the capacity search (for the highest order rate) at one isolation level.
+/// The capacity search's result at one isolation level: the highest order rate within the latency
+/// limit, in orders a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelCapacity {
     /// Isolation level.
@@ -55,14 +57,14 @@ impl Capacity {
     /// The name of the capacities among the figures of a bill, the experiment on isolation costs.
     pub const NAME: &'static str = "capacity";
 
-    /// Returns the plan and the result of a bill's search for the highest order rates; `None` if
-    /// none was requested.
+    /// Returns the capacity search's plan and result saved in a bill (experiment on isolation
+    /// costs); `None` if none was requested.
     pub fn from_bill(bill: &Experiment) -> Result<Option<Self>, String> {
         bill.figures.part(Self::NAME).map_err(|error| error.to_string())
     }
 
-    /// Computes the highest order rates of isolation levels from the rows of the experiment that
-    /// searched them.
+    /// Computes each isolation level's highest order rate within the latency limit, from the rows
+    /// of the experiment that searched for it.
     pub fn from_search(search: &Experiment) -> Result<Self, String> {
         let limits = SearchLimits::from_experiment(search)?;
         let settings = search.settings();

@@ -15,8 +15,8 @@ use verdict::chart::axis;
 use verdict::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine};
 use verdict::table::Grid;
 
-/// The growth of a level's cost: what it adds to threads along a setting, at one latency
-/// percentile.
+/// How an isolation level's cost over threads grows along a varied setting, at one latency
+/// percentile, with the slope in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Growth {
     /// The setting that varies.

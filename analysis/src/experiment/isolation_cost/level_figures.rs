@@ -22,7 +22,8 @@ pub(in crate::experiment) type Repeat<'a> = (u32, &'a RunOutline);
 /// A figure of one strategy, or of several together.
 type OfStrategy<'a> = &'a dyn Fn(&StrategyUsage) -> Option<f64>;
 
-/// The figures of an isolation level's strategies besides latency, over all repeats.
+/// The resource figures of an isolation level's strategies, such as CPU time, context switches and
+/// page faults, over all repeats.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LevelFigures {
     /// Number of repeats.
@@ -56,8 +57,8 @@ pub struct LevelFigures {
     pub stolen: Option<StolenShare>,
 }
 
-/// The share (0 to 1) of a level's orders that steal of the host affected: a covariate, which must
-/// be equal between levels.
+/// The share (0 to 1) of an isolation level's orders that hypervisor steal affected, and whether it
+/// equals that of threads. It is a covariate, which must be equal between levels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StolenShare {
     /// The affected share, 0 to 1, and its difference to threads.
@@ -72,7 +73,8 @@ pub struct StolenShare {
 /// are one in a hundred, half.
 pub(super) const STOLEN_MARGIN: f64 = 0.005;
 
-/// One figure of an isolation level, and its difference to that of the first threads.
+/// One resource figure of an isolation level: its mean over the repeats, 95 % interval, and
+/// difference to that of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelFigure {
     /// Mean of the figure over the repeats.
@@ -85,7 +87,8 @@ pub struct LevelFigure {
     pub added: Option<Estimate>,
 }
 
-/// The ratios of an isolation level to threads, pooled over the repeats in which they took turns.
+/// The latency ratios of an isolation level to threads, pooled over repeats in which both took
+/// turns in the same runs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnRatios {
     /// Number of repeats that were pooled.

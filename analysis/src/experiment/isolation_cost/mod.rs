@@ -57,8 +57,7 @@ pub const KIND: KindEntry = KindEntry {
 const NO_CURVES: &str = "no level was measured against threads with enough repeats; measure them: \
                          launcher bill --isolation thread,process --strategies 1,2,4 --idle park";
 
-/// Draws the cost that levels add along a setting as a whole SVG file, or returns why it cannot be
-/// drawn.
+/// Draws a bill's picture, the cost that isolation levels add along a setting, as a whole SVG file.
 ///
 /// # Errors
 /// The experiment is no bill, or no level has enough runs.
@@ -67,8 +66,8 @@ pub fn picture(experiment: &Experiment) -> Result<String, String> {
     growth_picture(&bill).ok_or_else(|| NO_CURVES.into())
 }
 
-/// Returns the costs of isolation levels from the runs made so far, also of an experiment that is
-/// not complete.
+/// Returns the answer (report and JSON) of a bill, the experiment on isolation costs, from the runs
+/// made so far.
 pub fn answer_so_far(experiment: &Experiment) -> Result<Answer, String> {
     let runs = ExperimentRuns::new(experiment);
     let isolation_costs = IsolationCosts::from_runs(&runs)?;
@@ -76,14 +75,16 @@ pub fn answer_so_far(experiment: &Experiment) -> Result<Answer, String> {
     Ok(Answer { report: report(&runs, &isolation_costs), json })
 }
 
-/// Default number of repeats of a bill (experiment on isolation costs): of 100 simulated bills with
-/// this number, the A/A test declares equivalence in at least 80 and a difference in at most 5.
+/// Default number of repeats of a bill, the experiment on isolation costs. Of 100 simulated bills
+/// with this number, the A/A test declares equivalence in at least 80 and a difference in at most
+/// 5.
 pub const REPEATS: u32 = 15;
 
 /// The name of what each level contains, among the figures of a bill.
 const CONTAINS: &str = "contains";
 
-/// The number of faults that a level contains with a technique, as text: `11 of 12`.
+/// An isolation level, a hand-off technique, and the number of faults that they contain together,
+/// as text: `11 of 12`.
 pub type LevelContains = (IsolationLevel, Technique, String);
 
 /// The answer of `launcher bill`: the cost of each isolation level with each technique.
@@ -183,7 +184,8 @@ pub struct IsolationCostRow {
     pub level_figures: Option<LevelFigures>,
 }
 
-/// The cost that an isolation level adds to a technique in threads.
+/// The latency that an isolation level adds, compared with threads that use the same hand-off
+/// technique.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelCost {
     /// The core-to-core round trip of the runs' placement, in nanoseconds; null: over all runs.
@@ -256,7 +258,7 @@ impl Experiment {
 }
 
 impl IsolationCostRow {
-    /// The variant name of a bill's row that repeats its reference (A/A test).
+    /// The `variant` of a bill's row that measures its reference again, as the A/A test.
     pub const AA_TEST: &'static str = "A/A";
 
     /// Iterates over the figures, and those that are one placement's alone; each with whether it is
@@ -272,7 +274,8 @@ impl IsolationCostRow {
         differences.chain(of_placement.map(|line| (line, false)))
     }
 
-    /// Returns the row's isolation level, with the other settings that distinguish the row.
+    /// Returns the name of the row's isolation level, with the settings that distinguish the row:
+    /// `process (stamps ends)`.
     pub fn level(&self) -> String {
         let messages = native::messages_of(self.isolation, self.technique);
         let level = messages.map_or_else(|| self.isolation.to_string(), |_| NATIVE.to_owned());

@@ -3,13 +3,15 @@
 
 use protocol::plan::{Isolation, IsolationLevel, Technique};
 
-/// The name of the level `native`, queues on the heap, among the isolation levels of `--isolation`.
+/// The name, in `--isolation`, of the level at which threads exchange messages through queues on
+/// the heap (`rtrb`).
 pub const NATIVE: &str = "native";
 
 /// The techniques of the arm, and what sets their rows apart. Levels are compared with the first.
 const ARMS: [(&str, &str); 2] = [("rtrb-mux", "by value"), ("rtrb-pointer-mux", "by pointer")];
 
-/// Returns the techniques of the level `native`: queues on the heap.
+/// Returns the techniques of the level `native`: queues on the heap that pass messages by value and
+/// by pointer.
 pub fn native_techniques() -> Vec<Technique> {
     ARMS.iter().filter_map(|(name, _)| Technique::from_name(name)).collect()
 }

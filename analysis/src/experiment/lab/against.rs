@@ -32,16 +32,17 @@ fn paired(a: &LabCell, b: &LabCell, figure: RunFigure) -> Vec<(u32, f64, f64)> {
     a.into_iter().filter_map(|(number, a)| Some((number, a, *b.get(&number)?))).collect()
 }
 
-/// Judges one cell (combination of settings) of the queue benchmark against another one, by a
-/// figure of their runs.
+/// Returns the evidence on cell B (combination of settings) of the queue benchmark against cell A,
+/// by a figure of their runs.
 pub fn judge_cells(a: &LabCell, b: &LabCell, figure: RunFigure) -> Evidence {
     let pairs = paired(a, b, figure);
     let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().map(|(_, a, b)| (a, b)).unzip();
     Evidence::from_repeats(&a, &b, 0.0)
 }
 
-/// Ranks cells (combinations of settings) of the queue benchmark by a figure of their runs. `None`
-/// for fewer than two that have it.
+/// Finds the cell (combination of settings) of the queue benchmark with the lowest median of a
+/// figure, and its closest rival. Returns the cells that have the figure, and the ranking of their
+/// indices. `None` for fewer than two such cells.
 pub fn rank_cells<'a>(cells: &[&'a LabCell], figure: RunFigure) -> Option<(Vec<&'a LabCell>, Ranking)> {
     let middle = |cell: &LabCell| median(&by_number(cell, figure).into_values().collect::<Vec<_>>());
     let known = cells.iter().filter_map(|cell| Some((*cell, middle(cell)?)));
@@ -50,8 +51,8 @@ pub fn rank_cells<'a>(cells: &[&'a LabCell], figure: RunFigure) -> Option<(Vec<&
     Some((cells, ranking))
 }
 
-/// Judges a way of waiting against busy waiting with the same queue and speeds: of each run number
-/// the median ratio over the selected cells. `None`: no such cell has a counterpart.
+/// Compares a way of waiting with busy waiting at equal queue and speeds, by the median ratio over
+/// the selected cells of each run. `None`: no such cell has a counterpart.
 pub fn wait_against_busy(
     measured: &[MeasuredLabCell<'_>],
     wait: Wait,

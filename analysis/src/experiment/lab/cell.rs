@@ -70,12 +70,14 @@ impl LabCell {
         cell.map_err(|error| format!("{}: {error}", setting.name))
     }
 
-    /// Converts the cell (combination of settings) to the setting of its rows.
+    /// Returns the cell's combination of settings as the experiment's rows save it, without the
+    /// figures of runs.
     pub fn setting(&self) -> Setting {
         Setting::from_texts(self.name(), Figures::from_record(self).take_settings(&SETTINGS), &AXES)
     }
 
-    /// Returns the latencies of all valid runs of this combination of settings.
+    /// Returns one histogram of the latencies, in nanoseconds, of all valid runs of this
+    /// combination of settings.
     pub fn latencies(&self) -> Result<Histogram<u64>, String> {
         let mut all = histogram();
         for run in self.valid_runs().filter(|run| !run.histogram.is_empty()) {
@@ -92,7 +94,7 @@ impl LabCell {
         self.made.iter().filter(|run| run.problems.is_empty())
     }
 
-    /// Returns the speeds of the cell's producer and consumer: `fast→slow`.
+    /// Returns whether the cell's producers and consumers are fast or slow, as text: `fast→slow`.
     pub fn speeds(&self) -> String {
         format!("{}→{}", self.producer, self.consumer)
     }
@@ -106,7 +108,8 @@ impl LabCell {
         format!("{} {}{ends} {} {}", self.technique, self.isolation, self.speeds(), self.wait)
     }
 
-    /// Returns the name of the cell's queue, without the speeds of its ends and the way of waiting.
+    /// Returns the cell's queue in words: technique, isolation level and, unless 1 to 1, the
+    /// numbers of producers and consumers.
     pub fn carrier(&self) -> String {
         let ends = match (self.producers, self.consumers) {
             (1, 1) => String::new(),

@@ -37,8 +37,8 @@ fn pareto_front(points: &[ParetoPoint<'_>]) -> Vec<(f64, f64)> {
     front
 }
 
-/// Draws latency against CPU time per event of the queue benchmark, a chart for each pair of
-/// speeds.
+/// Draws one chart of latency over CPU time per event for each pair of producer and consumer speeds
+/// in the queue benchmark.
 pub fn pareto(measured: &[MeasuredLabCell<'_>]) -> Vec<Markup> {
     PAIRS.into_iter().filter_map(|pair| pareto_of(measured, pair)).collect()
 }
@@ -102,8 +102,8 @@ fn pareto_of<'a>(measured: &[MeasuredLabCell<'a>], (producer, consumer): (Speed,
 /// The number of bars of a distribution.
 const BIN_COUNT: usize = 28;
 
-/// Draws the spread of the queue benchmark's run times: a plot for each queue and speeds, a lane
-/// for each wait.
+/// Draws the spread of the queue benchmark's run times: a plot for each queue and speeds, a row for
+/// each way of waiting.
 pub fn distributions(lab: &Lab) -> Option<Markup> {
     let cells = lab.cells.iter().filter(|cell| cell.valid_runs().next().is_some());
     let panels = grouped(cells.map(|cell| (format!("{}, {}", cell.carrier(), cell.speeds()), cell)));

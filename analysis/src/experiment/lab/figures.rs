@@ -5,7 +5,8 @@ use crate::stats::Spread;
 use protocol::plan::{Isolation, Technique};
 use serde::Serialize;
 
-/// The four pairs of producer and consumer speeds, in the order of their rows.
+/// The four pairs of producer and consumer speeds (each fast or slow), in the order of the tables'
+/// rows.
 pub const PAIRS: [(Speed, Speed); 4] = [
     (Speed::Fast, Speed::Fast),
     (Speed::Fast, Speed::Slow),

@@ -139,7 +139,8 @@ pub struct LabPlan {
     pub unfit: Vec<String>,
 }
 
-/// How long `sleep(1 ms)` takes on this machine: medians in nanoseconds.
+/// Median durations of `sleep(1 ms)` on this machine, in nanoseconds, with the default timer slack
+/// and with 1 ns of slack.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SleepSample {
     /// Median duration with the default timer slack of a process (50 µs), in nanoseconds.
@@ -182,8 +183,8 @@ impl LabPlan {
         cell.slots.unwrap_or(self.capacity)
     }
 
-    /// Returns `true` if every end of a cell sleeps, without using a core, while it waits or is
-    /// slow.
+    /// Returns `true` if a cell has a slow producer or consumer, slowness means sleeping, and
+    /// waiting ends poll or park.
     pub fn sleeps(&self, cell: &LabCell) -> bool {
         let is_slow = |speed| speed == Speed::Slow;
         let waits = if cell.consumers == 0 {
@@ -220,7 +221,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// Returns the numbers of finished and of planned runs of the queue benchmark.
+    /// Returns the number of valid runs of the queue benchmark, and the number of planned runs.
     pub fn progress(&self) -> (usize, usize) {
         let planned = self.cells.iter().map(|cell| self.plan.runs_of(cell) as usize);
         (self.cells.iter().map(|cell| cell.valid_runs().count()).sum(), planned.sum())

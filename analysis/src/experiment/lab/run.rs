@@ -53,7 +53,8 @@ pub struct LabLatency {
     pub max_ns: u64,
 }
 
-/// CPU time, context switches and waits of one end of a queue in a run.
+/// The costs of a queue's producers or of its consumers in one run: CPU time, context switches and
+/// waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SideCost {
     /// CPU time of the side's threads, user and system, in nanoseconds.

@@ -61,8 +61,8 @@ impl<'a> SeedQueues<'a> {
     }
 }
 
-/// Returns the table of the benchmark that this project started from: run times of the four pairs
-/// of speeds.
+/// Returns run times and their ratios as in this project's original queue benchmark: array and
+/// linked queues by producer and consumer speeds.
 pub fn seed_table(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Option<Grid> {
     let queues = SeedQueues::new(lab, measured)?;
     let row = |pair: (Speed, Speed)| {
@@ -106,8 +106,8 @@ pub fn seed_table(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Option<Grid> {
     (!grid.rows.is_empty()).then_some(grid)
 }
 
-/// Returns the table of the mean time from push to pop, of each cell of the original benchmark's
-/// table.
+/// Returns the table of mean times from push to pop, for the queues and speeds of this project's
+/// original benchmark.
 pub fn delivery_table(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Option<Grid> {
     let queues = SeedQueues::new(lab, measured)?;
     let row = |pair: (Speed, Speed)| {

@@ -80,7 +80,8 @@ pub fn brief_table(measured: &[MeasuredLabCell<'_>]) -> Grid {
     Grid::from_rows("lab_brief", title, 3, &columns, measured)
 }
 
-/// Returns the table of one queue: a row for each pair of speeds and way of waiting.
+/// Returns the table of one queue: a row for each way of waiting at each pair of producer and
+/// consumer speeds.
 pub fn carrier_table(measured: &[MeasuredLabCell<'_>], carrier: &str) -> Option<Grid> {
     let cells: Vec<&MeasuredLabCell<'_>> =
         measured.iter().filter(|(cell, _)| cell.carrier() == carrier).collect();
@@ -172,7 +173,8 @@ pub fn full_table(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Grid {
     Grid::from_rows("cells", title, 6, &columns, &lab.cells)
 }
 
-/// Returns the table of how evenly several producers get their events through one queue.
+/// Returns the table of how evenly a queue serves several producers: their shares of the events and
+/// their longest waits.
 pub fn fairness(lab: &Lab) -> Option<Grid> {
     let row = |cell: &LabCell| {
         let share = |pick: fn(f64, f64) -> f64, from: f64| {

@@ -288,7 +288,7 @@ impl Ladder {
         Ok(())
     }
 
-    /// Returns each isolation level that the ladder lacks, with the reason.
+    /// Returns a line for each isolation level that this machine cannot run, with the reason.
     pub fn missing(&self) -> Vec<String> {
         let why = |rung: &Rung| Some(format!("{}: {}", rung.level, rung.missing.as_ref()?));
         self.rungs.iter().filter_map(why).collect()

@@ -7,7 +7,8 @@ use protocol::plan::Isolation;
 use record::numbers::plain;
 use serde::{Deserialize, Serialize};
 
-/// The maximum order rate of strategies at one isolation level on their cores, as measured.
+/// The measured maximum order rate, in orders a second, of strategies at one isolation level on
+/// their cores.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredCeiling {
     /// Orders a second that the strategies sent.

@@ -26,12 +26,14 @@ named_enum! {
 }
 
 impl PredictPart {
-    /// Returns the part of the prediction (such as `fitted`) to which a row's run belongs.
+    /// Returns the purpose of a row's run in a prediction, such as `fitted` or `held-out`; `None`
+    /// if the row has none.
     pub fn of(row: &Row) -> Option<Self> {
         row.setting.values.get(&Axis::Part).and_then(|text| Self::from_name(text))
     }
 
-    /// Returns `true` if the prediction's model is fitted to the runs of this part.
+    /// Returns `true` if the prediction's model is fitted to runs of this part: those of `pilot`
+    /// and `fitted`.
     pub fn is_fitted(self) -> bool {
         matches!(self, Self::Pilot | Self::Fitted)
     }
@@ -43,7 +45,8 @@ const IDLE_WAKES_PER_S: f64 = 100.0;
 /// Fewest switches an order that are taken for measured.
 const MIN_SWITCHES: f64 = 0.01;
 
-/// A run in which threads and strategies at another isolation level took turns on the same cores.
+/// The measured costs of a run in which threads and strategies at another isolation level took
+/// turns on the same cores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredCell {
     /// The part of the prediction for which the run was made.

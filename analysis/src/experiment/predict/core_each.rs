@@ -12,7 +12,8 @@ use verdict::summary::Measure;
 /// `docs/src/nanoseconds.md` has the measurement.
 const ENGINE_NS: f64 = 60.0;
 
-/// The measured costs on an order's path in a run, beyond its latencies.
+/// Costs on an order's path, measured in a run, in nanoseconds: a cache line's round trip and the
+/// clock reads for stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PathCosts {
     /// Round trip of a cache line between threads that work at random times, in nanoseconds.
@@ -25,14 +26,15 @@ impl PathCosts {
     /// The name of the path costs among the figures of a run.
     pub const NAME: &'static str = "path";
 
-    /// Returns the predicted p50 of the round trip without the venue, in nanoseconds.
+    /// Returns the predicted p50 of an order's round trip without the venue, in nanoseconds: these
+    /// costs plus the engine's own time.
     pub fn sum_ns(&self) -> f64 {
         self.line_ns + self.stamps_ns + ENGINE_NS
     }
 }
 
-/// The costs of strategies with a core each, as threads and at another isolation level, predicted
-/// and measured.
+/// Predicted and measured p50, in nanoseconds, of strategies that each have a core, as threads and
+/// at another isolation level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CoreEach {
     /// Medians of the path costs over the runs.
@@ -46,8 +48,8 @@ pub struct CoreEach {
 }
 
 impl CoreEach {
-    /// Reads the cost of a core each from an experiment's runs; `None` unless threads and the
-    /// compared level both have usable ones.
+    /// Reads predicted and measured p50 of strategies with a core each from an experiment; `None`
+    /// unless both levels have usable runs.
     pub fn from_experiment(experiment: &Experiment) -> Option<Self> {
         let is_own = |row: &&Row| PredictPart::of(row) == Some(PredictPart::Asked);
         let of_row = |row: &Row| {
@@ -72,7 +74,8 @@ impl CoreEach {
         Some(Self { path, sum_ns: path.sum_ns(), p50_ns: [p50(true)?, p50(false)?], runs: runs.len() })
     }
 
-    /// Returns the relative errors of the predicted p50 for threads and for processes.
+    /// Returns the absolute relative errors of the predicted p50 (0.1 is 10 %), of threads and then
+    /// of processes.
     pub fn errors(&self) -> [f64; 2] {
         self.p50_ns.map(|measured| (self.sum_ns / measured - 1.0).abs())
     }

@@ -55,7 +55,8 @@ impl PredictQuestion {
     /// The name of the prediction's question among the figures of an experiment.
     pub const NAME: &'static str = "asked";
 
-    /// Returns the question of a prediction experiment; `None` for a grid of combinations.
+    /// Returns the question that a prediction experiment was asked; `None` if it predicts a grid of
+    /// combinations instead.
     pub fn of_experiment(experiment: &Experiment) -> Option<Self> {
         experiment.figures.part(Self::NAME).ok().flatten()
     }
@@ -107,7 +108,8 @@ impl PredictQuestion {
     }
 }
 
-/// Highest order rate of a prediction's grid, as a multiple of the calibration's highest.
+/// Highest order rate of a prediction's grid, as a multiple of the highest rate in the runs to
+/// which the model was fitted.
 pub const EXTRAPOLATED: f64 = 1.5;
 
 /// Maximum number of strategies in a run of a prediction.
@@ -233,7 +235,8 @@ impl Prediction {
     }
 }
 
-/// Fits the shared-core model to the usable ones of these measurements; `None` with too few.
+/// Fits the model of strategies that share a core to the usable measurements in `cells`; `None` if
+/// they are too few.
 pub fn fit(cells: &[MeasuredCell]) -> Option<SharedCoreModel> {
     let usable = cells.iter().filter(|cell| cell.is_usable).map(|cell| cell.cell);
     SharedCoreModel::fit(&usable.collect::<Vec<_>>())

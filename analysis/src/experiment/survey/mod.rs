@@ -245,8 +245,8 @@ const OF: &str = "of";
 const PART: &str = "part";
 
 impl SurveyPart {
-    /// Returns the settings of a survey's row about this part (an experiment of its own), which
-    /// records how that experiment ended.
+    /// Returns the settings that identify this part's row in a survey, which records how the part
+    /// ended.
     pub fn setting(self) -> Setting {
         let settings = [(OF, PART), (PART, self.name())].map(|(key, text)| (key.to_owned(), text.to_owned()));
         Setting::from_texts(format!("{PART} {}", self as usize), settings.into(), &[Axis::Part])
@@ -264,7 +264,7 @@ impl SurveyPart {
         }
     }
 
-    /// Returns the rows with the results of this experiment of the survey, and adds its other
+    /// Converts the list in the results of this part of a survey to rows, and adds its other
     /// results to the survey's figures.
     pub fn found_rows(self, found: &impl Serialize, figures: &mut Figures) -> Vec<Row> {
         let (list, settings) = self.rows();

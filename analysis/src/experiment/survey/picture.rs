@@ -142,8 +142,8 @@ pub(super) fn rate_of(comparison: &Comparison) -> &str {
     comparison.b.split_whitespace().find_map(|word| word.strip_prefix("rate=")).unwrap_or_default()
 }
 
-/// Draws the synchronized round trips between all cores as a matrix, at most `width` wide. Returns
-/// its height and the drawing; `None` for fewer than three cores.
+/// Draws the median cache-line round trips between all cores as a matrix, at most `width` SVG units
+/// wide. Returns its height and the drawing; `None` for fewer than three cores.
 pub fn matrix(survey: &Survey, width: f64) -> Option<(f64, Markup)> {
     let matrix = survey.cores.as_ref().filter(|matrix| matrix.cores.len() > 2)?;
     let spread = matrix.spread(|pair| pair.synchronized_ns)?;

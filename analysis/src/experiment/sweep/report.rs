@@ -127,7 +127,8 @@ pub fn notes(sweep: &ExperimentRuns) -> Vec<String> {
 /// Settings that tables have in their own places, or that are irrelevant for what was measured.
 const LEFT_OUT: [&str; 6] = ["seed", "out", "repeats", "technique", "isolation", "fault"];
 
-/// Returns the measuring conditions of an experiment, in the order of the settings' names.
+/// Returns the measuring conditions of an experiment by name: settings that do not vary, order
+/// rate, seeds and core-to-core round trips.
 pub fn conditions(record: &ExperimentRuns) -> Vec<(String, String)> {
     let Some(first) = record.points.first() else { return Vec::new() };
     let is_varied = |key: &str| {

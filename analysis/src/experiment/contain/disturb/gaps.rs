@@ -102,19 +102,20 @@ impl GapComparison {
         })
     }
 
-    /// Returns the two declared differences in the engine's gaps, with their names: number of gaps
-    /// and time lost.
+    /// Returns the two declared differences between disturbed and calm runs, by name: the engine's
+    /// number of gaps, and its time lost.
     pub fn declared(&self) -> [(&'static str, Option<Difference>); 2] {
         [("engine gaps", self.difference), ("engine time lost", self.lost)]
     }
 
-    /// Returns the verdict on the number of long gaps (times without a CPU core) of the engine's
-    /// thread.
+    /// Returns the verdict on the engine's number of long gaps (times without its CPU core) in
+    /// disturbed against calm runs.
     pub fn verdict(&self) -> Verdict {
         verdict(self.difference)
     }
 
-    /// Returns the verdict on each declared figure of the engine's gaps.
+    /// Returns the verdicts on the engine's gaps in disturbed against calm runs: on their number,
+    /// and on the time lost.
     pub fn verdicts(&self) -> [Verdict; 2] {
         self.declared().map(|(_, found)| verdict(found))
     }

@@ -24,8 +24,8 @@ const CLOSE_ENOUGH: f64 = 1.5;
 const MIN_DONE_SHARE: f64 = 0.5;
 const S: f64 = 1e9;
 
-/// The settings of a storm search, which finds the step rate from which a disturbance has an
-/// effect.
+/// The settings of a search for the lowest rate of a disturbance's steps (such as started
+/// processes) that affects other strategies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StormSearch {
     /// Maximum number of rates tried at each level.
@@ -42,8 +42,8 @@ impl StormSearch {
     }
 }
 
-/// The result of the search for a disturbance's limit at one isolation level. Rates are steps a
-/// second.
+/// The result of a search for the highest rate of a disturbance that leaves other strategies
+/// undisturbed, at one isolation level. Rates are steps a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StormLimit {
     /// The isolation levels of the run's strategies.
@@ -63,7 +63,8 @@ pub struct StormLimit {
     pub ended: String,
 }
 
-/// A step rate that the search for a disturbance's limit tried, with the effect.
+/// A rate of a disturbance's steps, in steps a second, that a limit search tried, with the effect
+/// on other strategies.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TriedStorm {
     /// The requested rate, in steps a second.
@@ -166,8 +167,8 @@ impl Disturbance {
     }
 }
 
-/// Plans the runs of the next step rate for each unfinished storm search, with calm runs. Returns
-/// `false` if all have, or the experiment does not search.
+/// Plans the runs of the next disturbance rate that each unfinished limit search tries, and calm
+/// runs for comparison. Returns `false` if all searches have ended, or the experiment has none.
 ///
 /// # Errors
 /// A row's settings or figures cannot be read.

@@ -56,15 +56,16 @@ const DONE: &str = "disturbing";
 /// The stage of the engine's own work before an order leaves, and that after its report.
 const ENGINE: [Measure; 2] = [Measure::Stage(Stage::OrchPreDispatch), Measure::Stage(Stage::OrchPostProcess)];
 
-/// The default equivalence margin of a disturbance's effect on the median latency; its share is
-/// doubled at p99. It is what the protection costs: where strategies share a core, processes
+/// The largest effect of a disturbance on the median latency that counts as none, by default; its
+/// share doubles at p99. It is what the protection costs: where strategies share a core, processes
 /// instead of threads make p50 1.2 to 1.4 times and p99 1.7 to 2.8 times as long, so nobody would
 /// buy them against less than that.
 pub const DISTURBANCE_MARGIN: Margin = Margin { ns: 10.0, share: 0.5 };
 /// What the margin's share is multiplied by at p99.
 const TAIL_FACTOR: f64 = 2.0;
 
-/// What the disturbing strategy did in one run, and the run's outcome.
+/// The record of a disturbing strategy in one run: its steps, its end, the others' survival, and
+/// the engine thread's gaps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DisturbanceDone {
     /// Number of steps of the disturbance, such as processes started.
@@ -87,7 +88,8 @@ impl Figures {
     }
 }
 
-/// The answer of `launcher disturb`: the effect of each disturbance by level.
+/// The answer of `launcher disturb`: the effect of each disturbance on the other strategies by
+/// isolation level.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Disturbances {
     /// The declared figures and their equivalence margin.
@@ -175,7 +177,8 @@ impl Disturbance {
         self.lines.iter().filter(|line| is_declared(line, endpoint) && line.a_ns.is_some())
     }
 
-    /// Returns the effect of the disturbance that follows from the declared figures.
+    /// Returns the concluded effect of this disturbance on the other strategies, from their
+    /// survival, their declared latencies and the engine's gaps.
     pub fn effect(&self, endpoint: &Endpoint) -> Effect {
         if !self.refused.is_empty() {
             return Effect::Refused;
@@ -224,8 +227,8 @@ impl Disturbance {
         self.concluded = Some(self.effect(endpoint));
     }
 
-    /// Returns the share of the calm figure within which every declared figure of the disturbed
-    /// runs is at 90 %: 0.12 for ±12 %. `None` if one of them is not known.
+    /// Returns the largest change of any declared figure that 90 % confidence does not exclude, as
+    /// a share of the calm figure. 0.12 is ±12 %. `None` if a figure is not known.
     pub fn reach(&self, endpoint: &Endpoint) -> Option<f64> {
         let share = |line: &ComparisonLine| {
             let test = line.deciding()?.equivalence?;
@@ -336,8 +339,8 @@ impl Disturbances {
         rows.map(|row| (row, row.line(self.endpoint.measure(), self.endpoint.percentile)))
     }
 
-    /// Returns the conclusion on each disturbance or other fault in runs with one isolation level,
-    /// for a containment table.
+    /// Returns a verdict in words on each disturbance or other fault, from runs with a single
+    /// isolation level, for a containment table.
     pub fn conclusions(&self) -> Vec<Undisturbed> {
         let conclusion = |row: &Disturbance| {
             let isolation = row.isolation.only()?;
