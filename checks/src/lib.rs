@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the workspace's folder.
+/// Returns the root directory of the Cargo workspace.
 ///
 /// # Panics
 /// If this package lies in no workspace.
@@ -13,7 +13,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a crate lies in the workspace").to_owned()
 }
 
-/// Returns the members of the workspace, as paths below its folder.
+/// Returns the member crates that the workspace's `Cargo.toml` lists, as paths below the root.
 ///
 /// # Panics
 /// If the manifest cannot be read or names no members.
@@ -29,7 +29,7 @@ pub fn crates() -> Vec<String> {
         .collect()
 }
 
-/// Returns the files below a folder with this ending, sorted.
+/// Returns the files with the extension `ending` below a folder, at any depth, sorted by path.
 #[must_use]
 pub fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -14,7 +14,8 @@ const MIN_REPEATS: usize = 2;
 /// The beginning of the note on a bill that was given up.
 pub(super) const GIVEN_UP: &str = "given up after ";
 
-/// The CPU load of a machine while this launcher makes no run.
+/// A sample of the CPU load that other programs put on the machine, taken while this launcher makes
+/// no run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Load {
     /// Runnable threads of others, on average. The kernel's load average would still count what
@@ -46,14 +47,15 @@ impl Load {
         self.runnable >= f64::from(self.cpus)
     }
 
-    /// Estimates the factor by which a run takes longer than on a quiet machine, from the threads
-    /// that wait for a CPU: 2 at 13 a CPU, since much of a run is a window of fixed length.
+    /// Estimates the factor by which a busy machine lengthens a run: the square root of one plus
+    /// the runnable threads per CPU. It grows slowly, since much of a run is a window of fixed
+    /// length.
     pub fn slowdown(self) -> f64 {
         (1.0 + self.runnable / f64::from(self.cpus)).sqrt()
     }
 
-    /// Returns the warning that a busy machine leaves the verdicts of an experiment open; `None` if
-    /// the machine is not busy.
+    /// Returns a warning that the busy machine will leave this experiment undecided; `None` if it
+    /// is not busy or the experiment has no verdicts.
     pub fn warning(self, record: &Experiment) -> Option<String> {
         let has_verdicts = record.kind.entry().has_verdicts;
         (has_verdicts && self.is_busy()).then(|| format!("busy: {self}; the answer will be *cannot tell*"))

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The launcher that calls this program: its executable, build and components, from the first words
-/// of the command line.
+/// The `launcher` that started this program: its executable, commit and registered strategies,
+/// techniques and venues, read from the first arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
     /// Descriptor of the launcher's executable.
@@ -26,8 +26,8 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Removes the arguments about the calling launcher from a command line. Returns the launcher
-    /// and the other arguments.
+    /// Removes the leading arguments that describe the calling launcher (`--launcher`, `--build`,
+    /// `--components`) from a command line. Returns the launcher and the other arguments.
     pub fn take(arguments: impl IntoIterator<Item = OsString>) -> (Self, Vec<OsString>) {
         let (mut caller, mut rest) = (Self::default(), Vec::new());
         let mut arguments = arguments.into_iter();

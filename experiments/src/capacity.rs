@@ -32,8 +32,8 @@ const MAX_STEPS: u32 = 10;
 /// Number of runs of which most decide on a rate.
 const RUNS: u32 = 3;
 
-/// Adds the search for each level's highest order rate to the plan of a bill; `bound` is the limit
-/// of p99 from due.
+/// Adds a search for each isolation level's highest order rate to a bill's plan; `bound` limits the
+/// p99 latency from the due time.
 pub fn plan(record: &mut Experiment, bound: Nanos) -> Result<()> {
     if bound.0 == 0 {
         let why = "nothing is as fast as that; give a limit, for example 2ms";

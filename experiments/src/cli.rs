@@ -28,7 +28,7 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Parses the words of a command line.
+    /// Parses the arguments of an experiment's command line.
     ///
     /// # Errors
     /// The command line is not valid, or requests help.
@@ -38,9 +38,9 @@ impl Cli {
     }
 }
 
-/// Builds the complete clap command, with help texts adapted to each subcommand. A number with a
-/// minus sign is read as a value, which its flag then refuses, and not as a flag. The last of
-/// repeated flags with one value wins: wrappers append theirs.
+/// Builds the clap command with all experiments as subcommands, whose help texts are adapted to
+/// each. A number with a minus sign is read as a value, which its flag then refuses, and not as a
+/// flag. The last of repeated flags with one value wins: wrappers append theirs.
 pub fn command() -> clap::Command {
     let command = Cli::command().args_override_self(true);
     let command = command.mut_subcommands(|sub| sub.allow_negative_numbers(true));

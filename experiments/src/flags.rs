@@ -141,7 +141,7 @@ impl SweepRequest {
         fixed || self.varies(axis)
     }
 
-    /// Returns `true` if the request has several values of this setting.
+    /// Returns `true` if this setting is one of the request's varied settings (axes of the sweep).
     pub fn varies(&self, axis: Axis) -> bool {
         self.axes.iter().any(|values| values[0].axis == axis)
     }
@@ -205,8 +205,8 @@ pub fn texts<T: ToString>(values: &[T]) -> Vec<String> {
     values.iter().map(T::to_string).collect()
 }
 
-/// Converts lists of texts to values of varied settings, given in the order of the axes. An axis
-/// without values is left out.
+/// Creates the values of varied settings (axes) from one list of texts for each axis, in the axes'
+/// order. An axis without values is left out.
 pub fn values_on<const N: usize>(axes: &[Axis; N], texts: [Vec<String>; N]) -> Vec<Vec<AxisValue>> {
     let value = |axis: Axis| move |text: String| AxisValue { axis, text };
     let all = axes.iter().zip(texts).map(|(axis, texts)| texts.into_iter().map(value(*axis)).collect());

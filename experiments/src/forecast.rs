@@ -31,8 +31,8 @@ pub fn warnings(record: &Experiment) -> Vec<String> {
     found
 }
 
-/// Returns a warning if isolation levels share CPU cores in a run at the same time, and not by
-/// turns.
+/// Returns a warning if strategies at different isolation levels share CPU cores at the same time
+/// within a run.
 pub fn shared_across_levels(record: &Experiment) -> Option<String> {
     let runs = ExperimentRuns::new(record);
     let is_shared = |plan: Plan| {

@@ -58,7 +58,8 @@ impl MeasuredRun {
 /// that invents its figures.
 pub type RunMaker<'a> = dyn FnMut(&Settings) -> Result<MeasuredRun> + 'a;
 
-/// A row of an experiment whose run was made.
+/// The result of one row of an experiment's record: the run's folder and figures, and further rows
+/// that the run produced.
 #[derive(Default)]
 pub struct MadeRow {
     /// Index of the row in the experiment's record.
@@ -72,7 +73,8 @@ pub struct MadeRow {
     pub further: Vec<Row>,
 }
 
-/// A maker of an experiment's rows, one after the other or several at the same time.
+/// An executor of an experiment's runs, one for each row of the record, sequentially or several at
+/// the same time.
 pub trait RowMaker {
     /// Splits missing rows into groups that are made one after the other, each with the number of
     /// rows that are made at the same time.

@@ -16,7 +16,7 @@ use std::time::Instant;
 /// The words of a note on a setting that this machine cannot have.
 const LEFT_OUT: &str = " left out: ";
 
-/// An experiment that was measured as a part of a survey or a ladder.
+/// An experiment that `launcher survey` or `launcher ladder` has measured as one of its parts.
 pub struct NestedExperiment {
     /// The experiment's record.
     pub record: Experiment,

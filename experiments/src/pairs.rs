@@ -17,13 +17,15 @@ const BUDGET: u32 = 3;
 /// The end of the note on added repeats.
 const ADDED: &str = " repeats were added, because pairs dropped out";
 
-/// Returns the maximum number of repeats of an experiment whose lost pairs are replaced.
+/// Returns the number of repeats that an experiment may reach when repeats replace pairs of runs
+/// that dropped out.
 pub fn max_repeats(record: &Experiment) -> u32 {
     if record.kind.entry().has_pairs { record.asked_repeats.saturating_mul(BUDGET) } else { record.repeats }
 }
 
-/// Makes the missing runs of an experiment with `measure`, then those that replace lost pairs of
-/// runs. They are counted by the comparisons at its endpoint; without any, no pair is lost.
+/// Makes an experiment's missing runs with `measure`, then adds repeats for A/B pairs of runs that
+/// dropped out of its comparison. Pairs are counted by the comparisons at its endpoint; without
+/// any, no pair is lost.
 pub fn measure_pairs(
     record: &mut Experiment,
     mut measure: impl FnMut(&mut Experiment) -> Result<MeasureEnd>,

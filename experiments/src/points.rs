@@ -21,7 +21,8 @@ use system::speculation;
 /// More points than this are a mistake.
 const MAX_POINTS: usize = 10_000;
 
-/// A combination of settings that may be measured: its own settings over the shared ones.
+/// A combination of settings proposed for an experiment: its name, its own settings and its values
+/// of the varied ones.
 pub struct Candidate {
     pub name: String,
     pub own: Settings,
@@ -135,8 +136,8 @@ fn settle(record: &mut Experiment, asked: &SweepRequest, accepted: Vec<(Candidat
     Ok(())
 }
 
-/// Creates an experiment's combination of settings, with its name and its values on the varied
-/// settings.
+/// Creates a named combination of settings for an experiment's record, with its values of the
+/// varied settings.
 pub fn new_point(name: String, values: BTreeMap<Axis, String>, resolved: Resolved) -> Setting {
     let settings = Settings { repeats: None, out: None, seed: None, ..resolved.settings }.to_texts();
     Setting { name, values, is_aa_test: false, settings }

@@ -29,7 +29,8 @@ named_enum! {
 }
 
 impl BoardPreset {
-    /// Parses the name of a preset of `launcher board`, the benchmark of boards: a set of cases.
+    /// Parses the name of a preset (a named set of default flags) of `launcher board`, the
+    /// benchmark of boards.
     pub fn parse(text: &str) -> Result<Self, UsageError> {
         let missing = || UsageError(format!("--preset: there is no board {text:?}: there is seed"));
         Self::from_name(text).ok_or_else(missing)
@@ -39,13 +40,15 @@ impl BoardPreset {
 /// The defaults of `launcher board --preset seed`, by flag: those of the benchmark that this
 /// project started from. The three loads are the usual ones.
 pub mod seed_board {
-    /// The board presets' value of `--readers`: number of readers.
+    /// Value of `--readers` in `launcher board --preset seed`: the number of readers.
     pub const READERS: &str = "12";
-    /// The board presets' value of `--duration` of a case.
+    /// Value of `--duration` in `launcher board --preset seed`: the length of each case.
     pub const DURATION: &str = "10s";
-    /// The board presets' value of `--size` in bytes: two sides of six fields, 48 bytes each.
+    /// Value of `--size` in bytes in `launcher board --preset seed`: two sides of six fields, 48
+    /// bytes each.
     pub const SIZE: &str = "96";
-    /// The board presets' value of `--healthy`: the limits of the original benchmark.
+    /// Value of `--healthy` in `launcher board --preset seed`: the limits of the original
+    /// benchmark.
     pub const HEALTHY: &str = "seed";
 }
 
@@ -57,7 +60,8 @@ const SEED_WORK: [&str; 4] = ["0ns", "500ns", "1000ns", "1500ns"];
 /// Ours next to them: rings per producer, and one ring for all.
 const OWN_TECHNIQUES: [&str; 2] = ["spsc-mux", "array-queue"];
 
-/// Default number of repeats of an experiment's preset.
+/// Default number of repeats of each combination of settings in a `launcher sweep` preset and in a
+/// bill without time limit.
 pub const PRESET_REPEATS: u32 = 5;
 
 impl SweepPreset {
@@ -113,7 +117,8 @@ impl SweepPreset {
             .collect();
     }
 
-    /// Returns a note if the load of the settings differs from that of this preset's benchmark.
+    /// Returns a note if this is the `seed` preset and the settings have another number of
+    /// strategies or orders, or another window.
     pub fn load_note(self, base: &Settings) -> Option<String> {
         let seed = Preset::Seed.settings();
         let same =

@@ -115,7 +115,7 @@ impl SweepProgress {
         }
     }
 
-    /// Records that the experiment's run which was begun has ended.
+    /// Adds the run that has just ended, with its time since `begin`, to the experiment's pace.
     pub fn end(&mut self) {
         self.pace.record(self.run_began.elapsed());
     }

@@ -80,7 +80,8 @@ pub fn print_folder(folder: &Path, form: OutputForm) -> Result<()> {
     Ok(())
 }
 
-/// Publishes the answer of an experiment that made runs. Returns its exit code.
+/// Saves and prints the answer of an experiment that made runs, and reports failed runs and faults
+/// that did not occur. Returns its exit code.
 pub fn publish(
     record: &Experiment,
     folder: &Path,

@@ -62,7 +62,8 @@ pub fn read(folder: &Path) -> Result<Experiment> {
     Ok(record)
 }
 
-/// Reads the record of an experiment of this kind, whose folder a flag of the same name gives.
+/// Reads the experiment's record in a folder, and returns an error unless the experiment is of the
+/// given kind.
 pub fn read_kind(kind: Kind, folder: &Path) -> Result<Experiment> {
     let record = read(&catalog::folder_of(folder)?)?;
     if record.kind != kind {
@@ -83,7 +84,8 @@ pub fn create(mut record: Experiment, out: Option<PathBuf>) -> Result<(Experimen
     Ok((record, folder))
 }
 
-/// Reads the record of an interrupted experiment, to be continued by this process.
+/// Reads an interrupted experiment's record, marks this process as its launcher, and removes the
+/// folders of unfinished runs.
 pub fn resume(folder: &Path, machine: &Machine) -> Result<Experiment> {
     let mut record = read(folder)?;
     if record.is_shared {

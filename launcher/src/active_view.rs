@@ -31,7 +31,7 @@ impl SegmentFile {
         Ok(usize::try_from(self.0.metadata()?.len() / 8).unwrap_or(usize::MAX))
     }
 
-    /// Copies words of the segment, from the index `first` on.
+    /// Copies 64-bit words of the segment into `words`, from the word index `first` on.
     pub fn read(&self, first: usize, words: &mut [u64]) -> io::Result<()> {
         let mut bytes = vec![0; words.len() * 8];
         self.0.read_exact_at(&mut bytes, first as u64 * 8)?;
@@ -41,14 +41,14 @@ impl SegmentFile {
         Ok(())
     }
 
-    /// Reads the word at index `at` of the segment; `None` if it cannot be read.
+    /// Reads the 64-bit word at word index `at` of the segment; `None` if it cannot be read.
     pub fn word(&self, at: usize) -> Option<u64> {
         let mut word = [0];
         self.read(at, &mut word).ok()?;
         Some(word[0])
     }
 
-    /// Copies the first `words` words of the segment into private memory.
+    /// Copies the first `words` 64-bit words of the segment into private memory.
     pub fn copy(&self, words: usize) -> io::Result<ReadOnlyWords> {
         let mut copied = vec![0; words];
         self.read(0, &mut copied)?;

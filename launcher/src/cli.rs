@@ -52,7 +52,8 @@ impl Cli {
     }
 }
 
-/// Writes `help compare` as `compare --help`, for the experiments: their program knows the flags.
+/// Rewrites the arguments `help compare` to `compare --help` for the experiments, whose own program
+/// parses their flags.
 pub fn help_as_flag(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     if let [_, help, command] = &mut arguments[..]

@@ -52,7 +52,7 @@ pub fn write_page(folder: &Path, file: &Path) -> Result<()> {
     ask(|command| command.arg("page").arg("--").arg(folder).arg(file)).map(drop)
 }
 
-/// Returns the picture of an experiment as an SVG file.
+/// Returns the picture of an experiment as SVG text, drawn by the experiments' program.
 pub fn picture(folder: &Path) -> Result<String> {
     Ok(String::from_utf8(ask(|command| command.arg("picture").arg("--").arg(folder))?)?)
 }

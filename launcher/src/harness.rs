@@ -73,13 +73,13 @@ pub enum HarnessError {
     Technique(#[from] RegisterError),
 }
 
-/// A user-defined strategy with its name.
+/// A user-defined strategy: its name and the function that creates it.
 pub struct OwnStrategy<S> {
     name: &'static str,
     make: MakeStrategy<S>,
 }
 
-/// A user-defined venue and its name.
+/// A user-defined venue: its name and the function that creates it.
 pub struct OwnVenue<V> {
     name: &'static str,
     make: MakeVenue<V>,

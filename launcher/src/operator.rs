@@ -188,7 +188,8 @@ impl ActiveRunHandle {
         }
     }
 
-    /// Returns the running incarnation of a strategy, or the one that died last.
+    /// Returns the current incarnation (restart number) of a strategy, or that of its last process
+    /// if it died.
     pub fn incarnation(&self, strategy: StrategyIndex) -> Incarnation {
         self.control.incarnation(strategy)
     }

@@ -65,7 +65,8 @@ fn techniques(requested: &[Technique]) -> Result<Vec<Technique>> {
     Ok(if requested.is_empty() { every_technique() } else { requested.to_vec() })
 }
 
-/// Runs `launcher simulate`: draws seeds, simulates them and reports failures.
+/// Runs `launcher simulate`: draws random seeds, simulates a run of the engine for each, and
+/// reports failures.
 ///
 /// # Errors
 /// A usage error for a technique that cannot be simulated; an output that cannot be written.

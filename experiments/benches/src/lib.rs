@@ -3,8 +3,8 @@
 //! What they share is how subjects alternate, and the quantiles of their samples.
 #![forbid(unsafe_code)]
 
-/// Samples each subject of a benchmark once a round, in turns (A B A B …), so that what disturbs
-/// the machine disturbs all of them. Returns the samples of each.
+/// Samples each subject of a benchmark once per round, in the order A B A B …, so that machine
+/// noise affects all equally. Returns the samples of each.
 pub fn alternate<S, T>(
     rounds: usize,
     subjects: &mut [S],
@@ -19,7 +19,7 @@ pub fn alternate<S, T>(
     samples
 }
 
-/// Sorts samples and returns the quantile below which the `share` (0 to 1) of the samples is.
+/// Sorts samples and returns their quantile at `share` (0 to 1), for example the median at 0.5.
 /// Returns NaN without any.
 pub fn quantile(samples: &mut [f64], share: f64) -> f64 {
     samples.sort_by(f64::total_cmp);

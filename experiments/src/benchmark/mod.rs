@@ -28,8 +28,8 @@ const RUNS: &str = "runs";
 /// The maximum time between two looks at a process that makes a run.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The process that makes the runs of a benchmark one after the other, with the folder of their
-/// experiment.
+/// A handle to the `launcher benchmark` process, which makes the runs of a `lab` or `board`
+/// experiment one after the other.
 pub struct Benchmark<'a> {
     signals: &'a Signals,
     /// The folder of the runs.
@@ -66,26 +66,28 @@ pub struct EndResults {
 }
 
 impl EndResults {
-    /// Returns `true` if the benchmark end's loop has ended, so that its final figures are stored.
+    /// Returns `true` if the measured loop of this end (writer or reader) has ended, so that its
+    /// final figures are stored.
     pub fn is_done(&self) -> bool {
         self.status.state() == ThreadState::Done
     }
 
-    /// Returns a field of the status block of the benchmark end's thread.
+    /// Returns one field of the status that the thread of this end (writer or reader) has published
+    /// in shared memory.
     pub fn get(&self, field: StatusField) -> u64 {
         self.status.get(field)
     }
 }
 
 impl<'a> Benchmark<'a> {
-    /// Starts the process that makes the runs of the experiment in a folder.
+    /// Starts a `launcher benchmark` process, which will make runs below the experiment's `folder`.
     pub fn start(signals: &'a Signals, folder: &Path, interruption: Interruption) -> Result<Self> {
         let process = BenchmarkProcess::start()?;
         Ok(Self { signals, out: folder.join(RUNS), interruption, process })
     }
 
-    /// Waits for the end of a benchmark's run that was begun; Ctrl-C interrupts the run. `None`: it
-    /// had no figures then.
+    /// Waits for the end of the benchmark run that was begun last, and interrupts that run on
+    /// Ctrl-C. `None`: it had no figures then.
     pub fn finish_or_interrupt(&mut self) -> Result<Option<BenchmarkRun>> {
         loop {
             let ready = wait_readable(&[self.process.as_fd(), self.signals.as_fd()], PAUSE)?;
@@ -98,16 +100,16 @@ impl<'a> Benchmark<'a> {
         }
     }
 
-    /// Begins a benchmark's run of a plan, whose record is saved in the run's folder. A failure of
-    /// one of its processes is its outcome, not an error. `write_times` are the due times of a
-    /// board's writes.
+    /// Requests a run of `plan` from the benchmark process, which saves the run's record in the
+    /// run's folder; does not wait. A failure of one of the run's processes is the run's outcome,
+    /// not an error. `write_times` are the due times of a board's writes.
     pub fn begin(&mut self, plan: Plan, write_times: &[u64]) -> Result<()> {
         let request = RunRequest { plan, out: self.out.clone(), interruption: self.interruption };
         self.process.send(&BenchmarkRequest::Run(Box::new(request)), write_times)
     }
 
-    /// Waits for the end of a benchmark's run that was begun. `None`: a termination signal came
-    /// before it had figures.
+    /// Waits for the end of the benchmark run that was begun last, and returns the run's outcome
+    /// and results. `None`: a termination signal came before it had figures.
     pub fn finish(&mut self) -> Result<Option<BenchmarkRun>> {
         match self.process.receive_run() {
             Err(error) if error.is::<Interrupted>() => Ok(None),
@@ -150,13 +152,14 @@ fn end_of(role: Role, thread: &ReadOnlyWords, words: Option<ReadOnlyWords>) -> E
     EndResults { status: status::read(thread), counters: status::counters_of(thread, &[role], role), words }
 }
 
-/// Warns that the machine is unfit for latency figures just now, before time is spent on them.
+/// Prints a warning for each given reason why latencies measured on this machine now should not be
+/// quoted.
 pub fn warn_unfit(unfit: &[String]) {
     unfit.iter().for_each(|reason| print_warning(&format!("warning: not fit for latency claims: {reason}")));
 }
 
-/// Refuses the isolation level `keys` for a benchmark: it separates strategies of a run, and both
-/// ends of a benchmark write one ring or board.
+/// Returns an error if a benchmark's isolation levels include `keys` (memory protection keys),
+/// which separates strategies: a benchmark has none.
 pub fn refuse_keys(levels: &[Isolation]) -> Result<(), UsageError> {
     match levels.contains(&Isolation::Keys) {
         true => Err(UsageError(
@@ -184,7 +187,8 @@ pub fn check_isolation(levels: impl Iterator<Item = Isolation>, weaker_sandbox: 
     }
 }
 
-/// Returns the CPU cores that the user requested for a benchmark; `None` if none were requested.
+/// Checks that the CPU cores requested for a benchmark are allowed here, and returns them; `None`
+/// if none were requested.
 pub fn check_cores(asked: Option<&CoreList>, machine: &Machine) -> Result<Option<Vec<u32>>, UsageError> {
     let Some(CoreList(cores)) = asked else { return Ok(None) };
     if let Some(core) = cores.iter().find(|core| !machine.cores_allowed.contains(core)) {

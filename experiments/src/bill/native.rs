@@ -8,7 +8,8 @@ use analysis::experiment::isolation_cost::{NATIVE, native_techniques};
 use anyhow::Result;
 use protocol::plan::{Isolation, Technique};
 
-/// Removes `native` from the levels of `--isolation`, and returns whether it was among them.
+/// Returns the settings without the level `native` in `--isolation`, and whether that level was
+/// among them.
 pub fn split_levels(swept: &SweptSettings) -> Result<(SweptSettings, bool)> {
     let mut swept = swept.clone();
     let key = Axis::Isolation.key();

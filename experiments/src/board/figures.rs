@@ -17,8 +17,8 @@ use protocol::status::StatusField;
 use record::run::{RoleRestart, RunOutcome};
 use std::slice;
 
-/// Computes the results of one case of the board benchmark from its processes' counters and
-/// histograms.
+/// Computes the results of one case (combination of settings) of the board benchmark from its
+/// processes' counters and histograms.
 pub fn case(
     cell: &CaseSettings,
     shared: bool,

@@ -236,7 +236,8 @@ impl BoardFlags {
         self.board_folder.iter().map(full).collect()
     }
 
-    /// Returns the limits that `--healthy`, `--warn-writer` and `--warn-reader` set.
+    /// Returns the limits of latency and rate beyond which a case gets a warning, from `--healthy`,
+    /// `--warn-writer` and `--warn-reader`.
     pub fn warnings(&self) -> BoardWarnings {
         let limits = self.healthy.map_or_else(BoardWarnings::default, |limits| limits.0);
         BoardWarnings {

@@ -5,12 +5,13 @@ use analysis::experiment::{BoardWarnings, THRESHOLDS};
 use record::units::{Count, Nanos};
 use std::str::FromStr;
 
-/// The value of `--healthy` that stands for the limits of the original benchmark.
+/// The value `seed` of `--healthy`, for the limits of the benchmark that this project started from.
 pub const SEED: &str = "seed";
 /// The limit of a threshold that is not checked.
 const OFF: &str = "off";
 
-/// The healthy limits of the board benchmark: a case beyond one gets a warning.
+/// The value of `--healthy`: limits of latency and rate, beyond which a case of the board benchmark
+/// gets a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthyLimits(pub BoardWarnings);
 

@@ -31,8 +31,9 @@ use record::document::Document;
 use std::fs;
 use std::process::ExitCode;
 
-/// Runs `launcher board`: measures all combinations of settings, saves after each, prints and
-/// draws. `unfit` returns why the machine is unfit for latency figures just now.
+/// Runs `launcher board`: measures boards (single-writer last-value caches) at all combinations of
+/// settings, saves after each, prints and draws. `unfit` returns why the machine is unfit for
+/// latency figures just now.
 pub fn run(flags: &BoardFlags, unfit: impl FnOnce() -> Vec<String>) -> Result<ExitCode> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let mut record = flags.plan(&planner::host::machine())?;

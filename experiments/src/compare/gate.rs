@@ -5,10 +5,11 @@ use analysis::stats::{Difference, Verdict};
 use anyhow::{Result, ensure};
 use planner::config::{Slower, Undecided};
 
-/// Checks that no comparison of B with A exceeds the slowdown that the gate allows. What counts is
-/// the endpoint: a percentile that is slower by its 95 % interval, and by more than the share. A
-/// first percentile that cannot be compared, or whose repeats neither show nor exclude such a
-/// slowdown, gives [`Undecided`]: it must not pass, and is not slower either.
+/// Returns an error if any comparison shows B slower than A by more than the gate
+/// (`--fail-if-slower`) allows. What counts is the endpoint: a percentile that is slower by its 95
+/// % interval, and by more than the share. A first percentile that cannot be compared, or whose
+/// repeats neither show nor exclude such a slowdown, gives [`Undecided`]: it must not pass, and is
+/// not slower either.
 pub fn check_gate(gate: Slower, found: &Comparisons) -> Result<()> {
     let (mut slower, mut undecided) = (Vec::new(), Vec::new());
     let limit = 1.0 + gate.share();

@@ -20,7 +20,8 @@ pub struct SettingRuns {
     pub runs: Vec<RunOutline>,
 }
 
-/// Loads the runs in a path, grouped by their settings.
+/// Loads the saved runs in a path (a run, an experiment or a folder of runs), grouped by their
+/// settings.
 pub fn load(path: &Path) -> Result<Vec<SettingRuns>> {
     if Experiment::is_in(path) {
         let record = read(path)?;

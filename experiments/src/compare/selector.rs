@@ -61,7 +61,8 @@ impl SideSelector {
         Ok(side)
     }
 
-    /// Returns the saved settings whose values match this side of the comparison.
+    /// Returns the groups of saved runs whose settings match this side of the comparison (`--a` or
+    /// `--b`).
     pub fn choose(&self, cells: &[SettingRuns]) -> Result<Vec<SettingRuns>, UsageError> {
         let flag = self.flag;
         for (key, text) in &self.pairs {

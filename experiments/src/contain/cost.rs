@@ -39,8 +39,8 @@ fn sample<const PROTECTED: bool>() -> f64 {
     (Monotonic.now() - start) as f64 / COUNT as f64
 }
 
-/// Measures an `array-queue` ring with and without crash protection, alternated A B A B. Returns
-/// `None` if a termination signal came.
+/// Measures the time in nanoseconds per message of an `array-queue` ring with and without crash
+/// protection, alternated A B A B. Returns `None` if a termination signal came.
 pub fn measure() -> Option<ProtectionCost> {
     let (mut bare, mut protected, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..SAMPLES {

@@ -10,7 +10,8 @@ use protocol::plan::{
 use record::units::{Count, Nanos};
 use shm::ring::Step;
 
-/// Index of the strategy that gets the fault, of three; or of the venue or gateway, of two.
+/// Default index of the target of an injected fault: the second of three strategies, or of two
+/// venues or gateways.
 pub const VICTIM: u16 = 1;
 /// Strategies of a run, unless the user asks for another number.
 const STRATEGIES: Count = Count(3);
@@ -34,7 +35,7 @@ const VENUE_ORDERS: Count = Count(12_000);
 const VENUE_LIVENESS: Nanos = Nanos(2_000_000_000);
 const LIVENESS: Nanos = Nanos(200_000_000);
 
-/// An injected fault with its name in tables, and the conditions that a run with it needs.
+/// An injected fault with its target and time, and the name under which tables list it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedFault {
     /// Name of the fault in the table: `kill`, `kill in a push`.
@@ -66,8 +67,8 @@ impl ContainCase {
         }
     }
 
-    /// Returns the index of the strategy that has the injected fault; for a fault of another role
-    /// the standard one.
+    /// Returns the index of the strategy that gets the injected fault; `VICTIM` if the target is
+    /// not a strategy.
     pub const fn victim(&self) -> u16 {
         match self.scenario.fault.target {
             FaultTarget::Strategy(index) => index.0,
@@ -75,7 +76,8 @@ impl ContainCase {
         }
     }
 
-    /// Returns `true` if the case's fault is one of the engine, a gateway or an exchange.
+    /// Returns `true` if the fault hits the engine, a gateway or an exchange, rather than a
+    /// strategy or a venue.
     pub const fn is_of_role(&self) -> bool {
         matches!(
             self.scenario.fault.target,
@@ -85,8 +87,8 @@ impl ContainCase {
 }
 
 impl NamedFault {
-    /// Creates a named fault from a user's or a standard fault; unset, the target is the standard
-    /// strategy and the time is the standard one.
+    /// Creates a named fault, with defaults for a target, a time or a venue fault's duration that
+    /// is unset.
     pub fn new(fault: FaultSpec) -> Self {
         let is_of_venue = fault.kind.is_of_venue();
         let victim = if is_of_venue {
@@ -104,7 +106,8 @@ impl NamedFault {
         Self { name, fault: FaultSpec { target, when: Some(when), lasts, ..fault } }
     }
 
-    /// Returns `true` if the technique has the step of a push in which this fault is due.
+    /// Returns `true` if the matrix combines this fault with the technique: its push step exists,
+    /// and faults independent of techniques use the default one.
     pub fn applies_to(&self, technique: Technique) -> bool {
         // A claimed slot of a private ring blocks no other producer.
         let is_shared = technique.steps().contains(&Step::Claimed);
@@ -193,19 +196,21 @@ pub fn cross_process_techniques() -> Vec<Technique> {
     Technique::all().into_iter().filter(|technique| technique.crosses_processes()).collect()
 }
 
-/// Returns `true` if some of the strategies are programs of the user.
+/// Returns `true` if one of the requested strategies is an external program of the user, not built
+/// in.
 pub fn has_program(asked: &Settings) -> bool {
     asked.strategy().0.iter().any(|kind| Trading::command_of(kind).is_some())
 }
 
-/// Returns `true` if strategies at an isolation level may be programs of the user.
+/// Returns `true` if a strategy at this isolation level can be an external program of the user
+/// (`process` and `container`).
 pub const fn carries_programs(isolation: Isolation) -> bool {
     matches!(isolation, Isolation::Process | Isolation::Container)
 }
 
-/// Retargets a case's fault to the first built-in strategy, if a strategy must commit the fault
-/// itself and the target is a user's program, which cannot be made to. Returns `false` if no
-/// strategy is built in.
+/// Moves a case's fault from a user's program to the first built-in strategy, if the strategy must
+/// commit the fault itself. A user's program cannot be made to. Returns `false` if no strategy is
+/// built in.
 pub fn choose_victim(case: &mut ContainCase, asked: &Settings) -> bool {
     let fault = &mut case.scenario.fault;
     let is_by_signal = matches!(fault.kind, FaultKind::Kill | FaultKind::Stop)
@@ -225,8 +230,8 @@ pub fn choose_victim(case: &mut ContainCase, asked: &Settings) -> bool {
     }
 }
 
-/// Returns the fault, technique and isolation level of a run with these settings; `None` if they
-/// are not in the matrix. Of several faults it is about the last.
+/// Returns the containment case of a run with these settings: fault, technique and isolation level;
+/// `None` if one is unset. Of several faults it is about the last.
 pub fn case_of(settings: &Settings) -> Option<ContainCase> {
     let fault = *settings.fault.as_ref()?.0.last()?;
     Some(ContainCase {

@@ -18,8 +18,8 @@ use protocol::plan::{FaultKind, Isolation, IsolationLevels, Technique};
 /// isolation levels.
 pub type SelectCases = fn(&[Technique], &[IsolationLevels], &Settings) -> Result<Vec<ContainCase>>;
 
-/// The preset of an experiment with faults: its defaults, and the figures that it reads from each
-/// run.
+/// A definition of an experiment with injected faults (`contain`, `disturb`): its defaults, its
+/// cases and the figures read from each run.
 pub struct FaultPreset {
     pub kind: Kind,
     /// Default number of repeats of each case.
@@ -39,7 +39,8 @@ pub struct FaultPreset {
     pub figures: fn(&Settings, &LaunchedRun) -> Figures,
 }
 
-/// Returns each isolation level, as the level of all strategies of a run.
+/// Returns one setting for each isolation level, which applies that level to all strategies of a
+/// run.
 pub fn every_level() -> Vec<IsolationLevels> {
     Isolation::ALL.iter().map(|level| IsolationLevels::uniform(*level)).collect()
 }

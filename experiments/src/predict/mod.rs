@@ -98,7 +98,8 @@ fn read_level(text: &str) -> Result<IsolationLevel, String> {
         .ok_or_else(|| "expected a level that is compared with threads: process, container or sandbox".into())
 }
 
-/// Runs `launcher predict`: predicts the requested combination and measures it, or measures a grid.
+/// Runs `launcher predict`: predicts what strategies cost as processes instead of threads and
+/// measures it, or measures a grid of settings.
 pub fn run(flags: &PredictFlags) -> Result<ExitCode> {
     let common = Common { json: flags.json, report: flags.report, ..Common::default() };
     if flags.dry_run {

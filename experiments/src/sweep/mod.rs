@@ -72,7 +72,8 @@ pub struct SweepFlags {
     steps: u32,
 }
 
-/// Runs a sweep, resumes one, or does what the flags of a planned sweep request.
+/// Runs `launcher sweep`: measures a sweep, resumes one, or runs or joins parts of a sweep that
+/// several hosts measure.
 pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
     if let Some(folder) = &flags.planned.folder {
         return planned(flags, folder);

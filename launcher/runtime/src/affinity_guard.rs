@@ -23,7 +23,8 @@ impl AffinityGuard {
         Self { before: if is_moved { before } else { Vec::new() } }
     }
 
-    /// Ends the affinity guard without moving the thread back to its cores.
+    /// Consumes the affinity guard, and leaves the calling thread on the cores to which it was
+    /// moved.
     pub fn keep(mut self) {
         self.before.clear();
     }

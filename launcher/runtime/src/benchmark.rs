@@ -31,8 +31,8 @@ const CALIBRATION: Duration = Duration::from_millis(50);
 /// How long the ends may take to get ready.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Serves a benchmark: makes the runs that are requested on stdin until its end, and replies on
-/// stdout.
+/// Runs `launcher benchmark`: makes each benchmark run that is requested on stdin, and writes the
+/// result to stdout.
 pub fn serve() -> Result<ExitCode> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     clean::clean(CleanScope::KeepLogs).context("cannot look into /dev/shm")?;

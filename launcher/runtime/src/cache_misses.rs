@@ -22,7 +22,8 @@ struct StrategyCounters {
     before: [Option<u64>; 2],
 }
 
-/// The cache-miss counters of a run's strategies, or the reason why there are none.
+/// The hardware counters of data-TLB and last-level-cache misses of a run's strategies, or the
+/// reason why there are none.
 #[derive(Default)]
 pub struct MissCounters {
     strategies: Vec<StrategyCounters>,
@@ -76,8 +77,8 @@ fn sum(counters: &mut [Counter]) -> Option<u64> {
 }
 
 impl MissCounters {
-    /// Begins to count the misses of a process's strategies, once its threads have reached the
-    /// barrier.
+    /// Opens the data-TLB and cache-miss counters of a process's strategies, once its threads have
+    /// reached the start barrier.
     pub fn attach(&mut self, plan: &Plan, process: &ProcessPlan, pid: u32) {
         for strategy in plan.roles_of(process).filter_map(|role| match role {
             Role::Strategy(index) if index < StrategyIndex(MAX_STRATEGIES) => Some(index),
@@ -101,14 +102,14 @@ impl MissCounters {
         }
     }
 
-    /// Marks the start of the run, from which cache misses count.
+    /// Records the miss counts at the run's start, which [`Self::read`] subtracts.
     pub fn begin(&mut self) {
         for of in &mut self.strategies {
             of.before = of.counters.each_mut().map(|counters| sum(counters));
         }
     }
 
-    /// Returns the cache misses since the run's start.
+    /// Returns the data-TLB and last-level-cache misses of each strategy since the run's start.
     pub fn read(&mut self) -> CacheMisses {
         let misses = |of: &mut StrategyCounters| {
             let before = of.before;

@@ -25,7 +25,8 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// The scope of a cleaning: the files of dead runs that it removes.
+/// The extent of a cleanup after runs whose launcher has ended: which of their leftover files it
+/// removes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanScope {
     /// All files but stamp logs that could not be saved: at every start of the launcher.

@@ -26,7 +26,7 @@ pub fn account_of_process(pid: u32) -> Option<CpuAccount> {
     })
 }
 
-/// Reads the kernel's CPU accounts of processes, by process id, without those that have none.
+/// Returns the kernel's CPU account of each process that has one, with the process id.
 pub fn accounts_of(pids: &[u32]) -> Vec<(u32, CpuAccount)> {
     pids.iter().filter_map(|pid| Some((*pid, account_of_process(*pid)?))).collect()
 }

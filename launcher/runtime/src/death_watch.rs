@@ -116,7 +116,8 @@ pub(super) struct DeathWatch {
 }
 
 impl DeathWatch {
-    /// Creates the watch of the lock words of a run's threads, and starts the threads that watch.
+    /// Starts threads that watch the robust locks of a run's threads, which the kernel releases
+    /// when a thread dies.
     pub fn start(segments: &Segments) -> std::io::Result<Self> {
         let plan = &segments.plan;
         let lock = |thread: usize| {
@@ -138,8 +139,8 @@ impl DeathWatch {
         Ok(Self { are_watched: vec![false; locks.len()], locks, sleepers, socket, _theirs: theirs })
     }
 
-    /// Returns `true` if the threads of a process have died, according to their lock words. Begins
-    /// to watch those that it finds held.
+    /// Returns `true` if the robust locks of a process's threads show that one has died and none
+    /// holds its lock. Begins to watch those that it finds held.
     pub fn is_lock_free(&mut self, process: &ProcessPlan) -> bool {
         let (mut has_died, mut is_held) = (false, false);
         for thread in process.threads.iter().map(|thread| *thread as usize) {
@@ -160,12 +161,13 @@ impl DeathWatch {
         has_died && !is_held
     }
 
-    /// Stops watching the locks of a process's previous incarnation, after a restart.
+    /// Marks the locks of a restarted process as not watched, so that those of its next incarnation
+    /// are watched again.
     pub fn forget(&mut self, process: &ProcessPlan) {
         process.threads.iter().for_each(|thread| self.are_watched[*thread as usize] = false);
     }
 
-    /// Clears the notification that a thread's lock word has changed.
+    /// Discards the pending notifications that a watched thread's lock word has changed.
     pub fn clear(&mut self) {
         while self.socket.read(&mut [0; 64]).is_ok_and(|len| len > 0) {}
     }

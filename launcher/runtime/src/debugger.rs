@@ -116,8 +116,9 @@ impl RunOwner {
         ((again.state, again.tracer) == (first.state, first.tracer)).then_some(debugger)
     }
 
-    /// Returns the processes that trace a thread of a process, each with whether it belongs to the
-    /// run and is not the launcher: it is a strategy, or a process that a strategy has started.
+    /// Returns the processes that trace threads of a process, each with whether it belongs to the
+    /// run without being its launcher. Such a tracer is a strategy, or a process that a strategy
+    /// has started.
     pub fn tracers_of(&self, pid: u32) -> Vec<(Debugger, bool)> {
         let tasks = fs::read_dir(host::root().join(format!("proc/{pid}/task"))).into_iter().flatten();
         let tracers = tasks.flatten().filter_map(|task| {

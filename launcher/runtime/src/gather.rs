@@ -19,8 +19,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use system::folder::{Draft, OpenDir};
 
-/// The error that stamp logs could not be saved in the run's folder, with the places where they
-/// remain.
+/// The error that logs of order timestamps (stamps) could not be saved in the run's folder, with
+/// the places where they remain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsavedLogs {
     /// The segments in `/dev/shm` that hold the logs.
@@ -59,9 +59,9 @@ impl fmt::Display for UnsavedLogs {
     }
 }
 
-/// Saves each thread's stamp log in the run's folder. `logs` are those of the plan's threads in
-/// order; `None`: the segment cannot be mapped. A log that cannot be saved stays in `/dev/shm`, or
-/// is copied there if its segment has no name.
+/// Saves each thread's stamp log (its timestamps of orders) in the run's folder. `logs` are those
+/// of the plan's threads in order; `None`: the segment cannot be mapped. A log that cannot be saved
+/// stays in `/dev/shm`, or is copied there if its segment has no name.
 pub fn gather(plan: &Plan, logs: &[Option<ReadOnlyWords>], folder: &Path) -> Result<(), UnsavedLogs> {
     let place = OpenDir::open(folder);
     let mut unsaved: Option<UnsavedLogs> = None;

@@ -35,7 +35,8 @@ use venue::OPENING_BOOK_OWNER;
 /// The tick is calibrated over at least this long before the run.
 const CALIBRATION: Duration = Duration::from_millis(100);
 
-/// The presentation of a run: its display and its limits, in addition to its settings.
+/// The options of a run beyond its settings: output, sandbox policy, start timeout and the effect
+/// of signals.
 pub struct Presentation<'a> {
     /// Whether nothing but results is printed.
     pub quiet: bool,
@@ -52,7 +53,8 @@ pub struct Presentation<'a> {
 }
 
 impl Presentation<'_> {
-    /// Returns `true` if a termination signal came and discards the run, however it ended.
+    /// Returns `true` if a termination signal has come, and the run is one that such a signal
+    /// discards.
     pub fn is_discarded(&self) -> bool {
         self.interruption == Interruption::Discard && signals::is_end_requested()
     }
@@ -71,7 +73,8 @@ pub struct Prepared {
     pub record: RunRecord,
 }
 
-/// Prepares a run: draws the schedule, lays out and checks the plan, and measures the machine.
+/// Prepares a run: draws the order schedule, lays out and checks the plan, calibrates the clock and
+/// measures core-to-core round trips.
 pub fn prepare(
     resolved: &Resolved,
     machine: &Machine,
@@ -135,8 +138,8 @@ fn no_keys(why: &str) -> UsageError {
     ))
 }
 
-/// Prepares a run of a benchmark, whose plan has no run id yet. The clock was calibrated since
-/// `first_pair`.
+/// Prepares a benchmark's run: gives its plan a run id, and checks that shared memory has enough
+/// space. The clock was calibrated since `first_pair`.
 pub fn prepare_benchmark(
     plan: Plan,
     schedule: Schedule,

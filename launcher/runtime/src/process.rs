@@ -285,8 +285,8 @@ impl Process {
         }
     }
 
-    /// Returns `true` if free locks of the process's threads may lead to an early proof of its
-    /// death.
+    /// Returns `true` if free locks of its threads may prove a running process dead early; not in
+    /// containers or for users' programs.
     pub const fn can_prove_death_early(&self) -> bool {
         self.status.is_none() && !self.is_program && self.container.is_none()
     }
@@ -300,8 +300,8 @@ impl Process {
         Ok((found.count, if found.is_all() && self.early_exit.is_none() { 0 } else { found.exiting }))
     }
 
-    /// Records the exit of the process already when the kernel has shown all of its threads to be
-    /// exiting, before it has dismantled them.
+    /// Records the exit of the process once all its threads were found exiting, before the kernel
+    /// has dismantled it.
     pub fn conclude_exit(&mut self) {
         if let (None, Some((status, _))) = (self.status, &self.early_exit) {
             (self.status, self.is_dismantled_later) = (Some(*status), true);

@@ -29,8 +29,8 @@ use system::process;
 /// The reaper's name in messages and in its command line.
 pub const NAME: &str = "reaper";
 
-/// Waits for the launcher of a run to exit, then cleans up. A launcher that exits normally ends its
-/// reaper first.
+/// Runs the reaper: waits for the run's launcher to exit, then saves its logs, ends its processes,
+/// and removes its cgroups and shared memory. A launcher that exits normally ends its reaper first.
 pub fn run(run: &str) -> Result<()> {
     let (control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-reaper");

@@ -22,7 +22,7 @@ pub fn run(resolved: &Resolved, machine: &Machine, how: &Presentation<'_>) -> Re
     Ok(finished)
 }
 
-/// Evaluates a run's saved logs and shows the progress.
+/// Merges a run's saved stamp logs and computes the summary, with progress on stderr.
 pub fn evaluate(folder: &Path, record: &RunRecord, progress: &Progress) -> Result<Summary> {
     progress.phase("merging", 1);
     evaluation::evaluate(folder, record, |step| match step {

@@ -31,7 +31,8 @@ use system::start::StartConditions;
 /// Maximum time in which leftover children of strategies end once they are killed.
 const LEFTOVERS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// All processes of a run, and its reaper. Dropping it kills and reaps whatever still runs.
+/// The processes of a run, and the reaper, which cleans up if the launcher is killed. Dropping it
+/// kills and reaps whatever still runs.
 pub struct Processes {
     /// Processes in the order of the plan; `None` for that of a spare strategy which was never
     /// added.
@@ -184,7 +185,8 @@ impl Processes {
         }
     }
 
-    /// Starts every process of the plan, except those of spare strategies.
+    /// Starts every process of the plan, except those of spare strategies (slots that an operator
+    /// may fill later).
     pub fn start(&mut self, segments: &Segments) -> Result<()> {
         for (index, planned) in segments.plan.processes.iter().enumerate() {
             Interrupted::check()?;
@@ -417,7 +419,8 @@ impl Processes {
         Ok(())
     }
 
-    /// Changes the kind of a process's strategy, from the strategy's next incarnation on.
+    /// Sets which kind of strategy, by name, a process (index in the plan) runs from its next
+    /// incarnation on.
     pub fn set_kind(&mut self, process: usize, kind: String) {
         self.kinds.insert(process, kind);
     }

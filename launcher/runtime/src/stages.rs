@@ -56,7 +56,8 @@ pub struct FinishedRun {
     pub summary: Summary,
 }
 
-/// The error that a process failed before the barrier opened.
+/// The error that a process of the run failed before the start barrier opened, so that the run
+/// never began.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{process} (pid {pid}) failed before the start: {what}")]
 pub struct FailedAtStart {
@@ -289,7 +290,7 @@ impl SavedRun<'_> {
     }
 }
 
-/// The context of an error after a run has ended: the folder in which the run is kept.
+/// The context of an error that came after a run had ended: the folder that keeps the run.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the run ended, and is kept in {0}: `launcher report {0}` reads it again", .folder.display())]
 pub struct KeptRun {

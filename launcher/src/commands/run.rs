@@ -18,7 +18,8 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-/// Runs the engine once or several times. The exit code is 1 if a run failed or is not valid.
+/// Runs `launcher run`: makes one or several runs of the engine, and reports each. The exit code is
+/// 1 if a run failed or is not valid.
 pub fn run(command: &RunCommand) -> Result<ExitCode> {
     let RunCommand { run: flags, remote, dry_run, quiet, baseline, fail_if_slower, .. } = command;
     let baseline = baseline.as_deref().map(catalog::folder_of).transpose()?;

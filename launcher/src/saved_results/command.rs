@@ -87,8 +87,8 @@ fn formatted(entries: &[ResultEntry], width: usize) -> String {
     if lines.iter().all(|line| line.chars().count() <= width + 1) { lines.concat() } else { text }
 }
 
-/// Deletes the named runs and experiments: all of them, or none if one may not be deleted. Files
-/// that bulkhead did not write stay, with their folder: exit code 1.
+/// Runs `launcher delete`: deletes all named runs and experiments, or none if one may not be
+/// deleted. Files that bulkhead did not write stay, with their folder: exit code 1.
 pub fn delete(flags: &DeleteFlags) -> Result<ExitCode> {
     let known = |name: &PathBuf| -> Result<_> {
         // A link is not deleted as the folder that it leads to.

@@ -202,7 +202,7 @@ pub fn check_deletable(folder: &Path) -> Result<FolderKind, UsageError> {
     Ok(kind)
 }
 
-/// Returns an error for a benchmark's run where one with orders is needed.
+/// Returns an error if a saved run is of a benchmark, which sends no orders.
 pub fn check_has_orders(record: &RunRecord, folder: &Path) -> Result<(), UsageError> {
     if record.plan.is_trading() {
         return Ok(());
@@ -214,8 +214,8 @@ pub fn check_has_orders(record: &RunRecord, folder: &Path) -> Result<(), UsageEr
     )))
 }
 
-/// Returns an error for the folder of an experiment where a run's is needed, naming the right
-/// command.
+/// Returns an error, with the right command, if the folder holds an experiment or several results
+/// instead of one run.
 pub fn check_is_run_folder(folder: &Path) -> Result<(), UsageError> {
     if folder.join(RunRecord::FILE).exists() {
         return Ok(());

@@ -21,7 +21,8 @@ const TAGS: &str = "tags";
 const RUNS: &str = "runs";
 const MAKING: &str = "making";
 
-/// The kind of a folder of results: a run or an experiment.
+/// The kind of a folder of results: a run, an experiment, a survey, a journal, or a planned sweep's
+/// runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderKind {
     Run,

@@ -39,7 +39,8 @@ pub enum MetricsTarget {
 }
 
 impl MetricsTarget {
-    /// Opens a destination: `-` for stdout, a loopback address (`127.0.0.1:9464`) or a file.
+    /// Opens a destination for metrics: `-` for stdout, a loopback address (`127.0.0.1:9464`) or a
+    /// file.
     pub fn open(target: &str, is_once: bool) -> Result<Self> {
         let wrong = |why: String| UsageError(format!("--metrics {target}: {why}"));
         let Ok(address) = target.parse::<SocketAddr>() else {
@@ -72,7 +73,8 @@ impl MetricsTarget {
         }
     }
 
-    /// Waits for the interval; a listener answers HTTP requests with the text in that time.
+    /// Waits for the interval between snapshots; an HTTP destination answers requests with the
+    /// metrics text in that time.
     pub fn wait(&self, text: &str, interval: Duration) {
         let Self::Listener(listener) = self else { return sleep(interval) };
         let until = Instant::now() + interval;

@@ -9,8 +9,7 @@ use std::io;
 
 const BATCH: usize = 4_096;
 
-/// A tracker of the kill switches of a run that are on, and of the index in the engine's log up to
-/// which it was read.
+/// The kill switches of a run that are on, as read from the engine's log up to an index.
 #[derive(Default)]
 pub struct KillSwitchTracker {
     /// Index of the next record to be read.
@@ -19,7 +18,8 @@ pub struct KillSwitchTracker {
 }
 
 impl KillSwitchTracker {
-    /// Reads the records that the engine has logged since the last call. Invalid ones are skipped.
+    /// Reads the records that the engine has logged since the last call, and updates the kill
+    /// switches from them. Invalid ones are skipped.
     pub fn read_new_records(&mut self, log: &SegmentFile) -> io::Result<()> {
         let capacity = log.len()?.saturating_sub(LOG_OFFSET) / RECORD_WORDS;
         while self.next < capacity {

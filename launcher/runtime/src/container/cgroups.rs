@@ -47,8 +47,8 @@ fn limits(cores: Option<&str>, resources: &StrategyResources, strategies: usize)
     limits
 }
 
-/// Returns the maximum number of processes and threads in a strategy's container, with the
-/// container's own.
+/// Returns the maximum number of processes and threads in a strategy's container, including the
+/// container's own processes.
 pub fn max_processes(resources: &StrategyResources) -> u64 {
     resources.processes.map_or(PROCESSES, |limit| limit.max.saturating_add(OWN_PROCESSES))
 }
@@ -74,7 +74,7 @@ fn group_limits(processes: Option<u64>, memory: Option<u64>, cpu: Option<u64>) -
     [processes, memory, cpu].into_iter().flatten().collect()
 }
 
-/// Name of the cgroup controller that limits processes.
+/// Name of the cgroup controller that limits the number of processes.
 pub const PIDS: &str = "pids";
 /// Name of the cgroup controller that limits memory.
 pub const MEMORY: &str = "memory";
@@ -170,9 +170,8 @@ fn create_locked(group: &Path) -> io::Result<File> {
     }
 }
 
-/// Takes the file lock of a run's cgroup if the run's launcher has ended, so that the group can be
-/// removed; no other process takes the lock before the returned file is closed. `None` if the
-/// launcher runs.
+/// Locks a run's cgroup for removal if the run's launcher has ended, until the returned file is
+/// closed. `None` if the launcher runs.
 pub fn claim(group: &Path) -> io::Result<Option<File>> {
     let folder = File::open(group)?;
     match folder.try_lock() {
@@ -255,7 +254,8 @@ fn parents(root: &Path) -> BTreeSet<PathBuf> {
     cgroups::hierarchies(root).into_iter().map(|hierarchy| hierarchy.parent).collect()
 }
 
-/// Opens the files by which a process enters the cgroups of a strategy's container: it writes `0`.
+/// Opens the `cgroup.procs` files to which a process writes `0` to join the cgroups of a strategy's
+/// container.
 pub fn entrances(root: &Path, run: &str, process: &str) -> Result<Vec<File>> {
     let groups = parents(root).into_iter().map(|parent| parent.join(name(run, process)));
     let open = |group: PathBuf| {
@@ -265,7 +265,8 @@ pub fn entrances(root: &Path, run: &str, process: &str) -> Result<Vec<File>> {
     groups.filter(|group| group.is_dir()).map(open).collect()
 }
 
-/// Reads a file of a strategy's cgroup with this controller; `None` if the strategy has none.
+/// Reads a control file of a strategy's cgroup; `files` has its names in cgroup v2 and v1. Returns
+/// `None` if it cannot be read.
 pub fn read(root: &Path, run: &str, process: &str, controller: &str, files: [&str; 2]) -> Option<String> {
     let hierarchy = parent(root, controller)?;
     let group = hierarchy.parent.join(name(run, process));

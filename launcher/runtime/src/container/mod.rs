@@ -39,8 +39,8 @@ const WEAKER: &str = "weaker";
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_LINE: usize = 64;
 
-/// Creates a container as a check, and ends it. Returns why that is impossible on this machine, and
-/// the remedy.
+/// Tries to create a container, and returns the reason and the remedy if this machine cannot;
+/// `None` if it can.
 pub fn missing(weaker_is_fine: bool) -> Option<String> {
     if let Some(why) = cgroups::obstacle(host::root()) {
         return Some(why);
@@ -71,8 +71,8 @@ pub fn role_command(name: &str) -> Command {
     role_command_of(name, None)
 }
 
-/// Returns the command that runs `launcher role` of a copy of this executable, or of this
-/// executable.
+/// Returns the command that runs `launcher role` from `executable` (a copy of this one), or from
+/// this executable.
 pub fn role_command_of(name: &str, executable: Option<&Path>) -> Command {
     let mut command = Command::new(executable.unwrap_or(Path::new("/proc/self/exe")));
     command.arg0(format!("bulkhead {name}")).arg("role");

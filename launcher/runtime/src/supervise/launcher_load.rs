@@ -14,12 +14,13 @@ pub(super) struct LauncherUsage {
 }
 
 impl LauncherUsage {
-    /// Returns what the launcher has used until now, `now_ns` after the start.
+    /// Reads the launcher's CPU time and its threads' number of sleeps so far; `now_ns` is the time
+    /// since the start, in nanoseconds.
     pub fn now(now_ns: u64) -> Option<Self> {
         Some(Self { sleeps: sleeps(Path::new("/proc/self/task"))?, cpu_ns: process_cpu_ns(), at_ns: now_ns })
     }
 
-    /// Returns the launcher's load between this and a later usage.
+    /// Returns the launcher's number of sleeps and CPU time between this reading and a later one.
     pub fn until(self, later: Self) -> LauncherLoad {
         LauncherLoad {
             times: later.sleeps.saturating_sub(self.sleeps),

@@ -6,7 +6,8 @@ use record::cpu_list;
 
 const USUAL_PRIORITY: u8 = 50;
 
-/// Checks for `launcher doctor` whether `--priority` is available, and what it would improve.
+/// Checks for `launcher doctor` whether real-time scheduling (`--priority`) is available, and what
+/// it would improve.
 pub fn priority(system: &System) -> Check {
     let found: &RealTime = &system.real_time;
     if let Some((why, fix)) = found.obstacle(USUAL_PRIORITY) {
@@ -23,8 +24,8 @@ pub fn priority(system: &System) -> Check {
     }
 }
 
-/// Checks for `launcher doctor` whether all cores but the first can be kept free of other work by
-/// hand: by an isolated cpuset partition, and by moving interrupts away.
+/// Checks for `launcher doctor` whether all cores but the first can be reserved by an isolated
+/// cpuset partition and by moving interrupts.
 pub fn partition(machine: &Machine, system: &System) -> Check {
     let mount = match (&system.partitions, machine.cores_allowed.len()) {
         (None, _) => {
@@ -49,8 +50,8 @@ pub fn partition(machine: &Machine, system: &System) -> Check {
     )
 }
 
-/// Checks for `launcher doctor` whether the kernel has the tracers that tell interrupts, soft
-/// interrupts, threads and the hypervisor apart.
+/// Checks for `launcher doctor` whether the kernel has the tracers `osnoise` and `timerlat`, which
+/// tell interrupts, threads and the hypervisor apart.
 pub fn tracers(system: &System) -> Check {
     let Some(tracers) = &system.tracers else {
         return note(
