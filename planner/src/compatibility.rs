@@ -198,8 +198,8 @@ pub fn is_supported(technique: Technique, isolation: Isolation) -> bool {
     check_reach(technique, isolation).is_ok()
 }
 
-/// Checks that a technique's hand-offs work with strategies at an isolation level. Returns an error
-/// with the reason and another technique or level if they do not.
+/// Checks that a technique (a kind of hand-off, such as a ring) can be used with strategies at an
+/// isolation level. Returns an error with the reason and another technique or level if it cannot.
 pub fn check_reach(technique: Technique, isolation: Isolation) -> Result<(), UsageError> {
     let refuse = |why: &str, instead: &str| {
         usage(format!("--technique {technique} with --isolation {isolation}: {why}.\nUse {instead}"))

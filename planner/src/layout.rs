@@ -47,7 +47,8 @@ pub struct OrderCounts {
 }
 
 impl OrderCounts {
-    /// Counts the orders of a schedule by strategy and venue; `opening_orders` is 0.
+    /// Counts the orders of a schedule by strategy and venue, without those of an opening book
+    /// (`opening_orders` is 0).
     pub fn from_schedule(schedule: &Schedule) -> OrderCounts {
         OrderCounts {
             per_strategy: schedule.orders_per_strategy(),

@@ -46,7 +46,7 @@ pub fn count_physical_cores(machine: &Machine) -> usize {
     cores::count_physical(&machine.cores_allowed, machine)
 }
 
-/// Helpers that make plans for tests from settings in one text.
+/// Test helpers that create a run's plan from a text of settings, such as `venues=2`.
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures {
     use super::*;

@@ -14,7 +14,8 @@ use system::keys::arena::ARENA_BYTES;
 const OTHER_BYTES: u64 = 64 << 20;
 
 /// Checks that this machine supports the plan's memory settings: huge pages, locked memory and
-/// working set. `limit`: raises the limit of locked memory, and returns it.
+/// working set (memory that each strategy walks). `limit`: raises the limit of locked memory, and
+/// returns it.
 pub fn check(
     plan: &Plan,
     machine: &Machine,

@@ -44,7 +44,8 @@ pub fn plan_priority(plan: &Plan) -> Option<Priority> {
     Priority::new(plan.priority?)
 }
 
-/// Returns the CPU cores that real-time threads of the plan never release to ordinary threads.
+/// Returns the CPU cores on which the plan's real-time threads spin or yield, and so never release
+/// to ordinary threads.
 pub fn kept_cores(plan: &Plan) -> BTreeSet<u32> {
     let never_sleeps = |thread: &&ThreadPlan| matches!(thread.idle, Idle::Spin | Idle::Yield);
     let threads = plan.threads.iter().filter(|_| plan.priority.is_some());

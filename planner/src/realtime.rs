@@ -25,7 +25,7 @@ impl Kernel {
 }
 
 /// Checks that the plan's real-time priority is available on the machine, and returns the reasons
-/// against quoting latencies with it.
+/// not to publish latencies measured with it.
 pub fn check(
     plan: &Plan,
     machine: &Machine,

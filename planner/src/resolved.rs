@@ -116,8 +116,8 @@ impl Resolved {
         Self { input: Input::from_settings(&settings), settings, plan, cores }
     }
 
-    /// Returns the resolved settings with the duration of a recorded flow in nanoseconds, once its
-    /// file is read.
+    /// Returns a copy of the settings with the duration of a recorded order flow set to `window_ns`
+    /// nanoseconds, once its file is read.
     #[must_use]
     pub fn spanning(&self, window_ns: u64) -> Self {
         let mut all = self.clone();

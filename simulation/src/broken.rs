@@ -42,10 +42,11 @@ pub(super) fn set(defect: Defect) {
     DEFECT.set(defect);
 }
 
-/// A technique with an injected defect, such as lost messages, for the simulation's own tests.
+/// A hand-off, such as a ring, with an injected defect, such as lost messages, to test that the
+/// simulation detects it.
 pub struct BrokenLink<L>(PhantomData<L>);
 
-/// The sending end of a technique with an injected defect.
+/// The sending end of a [`BrokenLink`], which applies the injected defect to the messages.
 pub struct BrokenProducer<P> {
     inner: P,
     defect: Defect,

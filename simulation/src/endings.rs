@@ -15,7 +15,8 @@ const MAX_TURNS_UNTIL_EXIT: u64 = 24;
 /// An event comes fewer turns than this after its moment.
 const MAX_DELAY: u64 = 40;
 
-/// A moment near the natural end of a strategy, at which a simulated event takes place.
+/// A moment near the natural end of a strategy, from which a simulated event is timed: last order
+/// sent, done, or process exited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndMoment {
     /// The strategy has sent its last order.
@@ -91,13 +92,15 @@ pub(super) struct Endings<'a> {
 }
 
 impl<'a> Endings<'a> {
-    /// Creates the pending events at the ends of a simulated run's strategies.
+    /// Creates the list of pending events (commands and kills) near the natural ends of a simulated
+    /// run's strategies.
     pub fn new(events: &'a [EndingEvent]) -> Self {
         Self { pending: events.iter().map(|event| (event, None)).collect() }
     }
 
-    /// Returns the next event at a strategy's end that is due at this turn of the simulation.
-    /// `has_come` returns whether a strategy has reached a moment of its end.
+    /// Removes the next event at a strategy's end that is due at this turn of the simulation, and
+    /// returns its command or kill. `has_come` returns whether a strategy has reached a moment of
+    /// its end.
     pub fn take_due(
         &mut self,
         turn: u64,

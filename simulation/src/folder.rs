@@ -10,7 +10,8 @@ use shm::sync::{AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The first component of the path of simulated journals, before the run's own folder.
+/// The first word, after prefix and run id, of the names of temporary folders with a simulated
+/// run's journals.
 pub const JOURNALS: &str = "journals";
 
 /// A temporary folder for the journals of a simulated run, removed on drop.

@@ -50,7 +50,8 @@ impl<'a> SimulatedKernel<'a> {
         Self { scenario, failed_starts, failing_starts, unseen_starts: 0, seen }
     }
 
-    /// Returns `true` if the simulated kernel lets a process (index in the plan) start now.
+    /// Attempts to start a process (index in the plan); returns `false` if the scenario makes this
+    /// start fail.
     pub fn try_start(&mut self, process: usize) -> bool {
         let failing = self.failing_starts.as_mut().filter(|(failing, left)| *failing == process && *left > 0);
         let fails = failing.is_some();
@@ -73,8 +74,8 @@ impl<'a> SimulatedKernel<'a> {
         }
     }
 
-    /// Adds to `observations`, which the supervisor will read, what the kernel shows at the tick
-    /// `now`. Called after processes and memory were observed.
+    /// Adds the simulated kernel's facts at the tick `now`, such as failed starts and CPU accounts,
+    /// to the supervisor's observations. Called after processes and memory were observed.
     /// `is_ending`: the processes were ended.
     pub fn observe(
         &mut self,

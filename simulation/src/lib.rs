@@ -196,7 +196,8 @@ impl Trial {
 }
 
 impl Simulated {
-    /// Merges the logs of the simulated run and checks every invariant.
+    /// Merges the logs of the simulated run, checks every invariant, and returns the run's figures
+    /// and violations.
     pub fn judge(&self) -> Trial {
         let Self { scenario, record, logs, .. } = self;
         let (incidents, restarts) = (&record.incidents, &record.role_restarts);
@@ -240,7 +241,8 @@ pub fn simulate(scenario: Scenario, defect: Option<Defect>) -> Result<Simulated,
     })
 }
 
-/// Simulates a scenario with the function `step` in place of [`Supervisor::step`].
+/// Simulates a scenario with an optional defect in its hand-offs, and with the function `step` in
+/// place of [`Supervisor::step`].
 ///
 /// # Errors
 /// The errors of [`simulate`].
@@ -492,7 +494,7 @@ fn digest(record: &RunRecord, merged: &MergedRun) -> u64 {
     fnv1a(hash, ended.as_bytes())
 }
 
-/// Wraps the error of a seed for which no run can be planned.
+/// Adds the seed and the technique to the error that no run can be planned for them.
 pub fn unplanned(seed: u64, technique: Technique, error: &anyhow::Error) -> anyhow::Error {
     anyhow!("seed {seed} with {technique}: {error:#}")
 }

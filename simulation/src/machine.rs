@@ -34,8 +34,8 @@ pub(super) struct MachineScenario {
 }
 
 impl MachineScenario {
-    /// Draws the simulated machine's events, such as a crash, in a run whose orders are due within
-    /// `window_ns` nanoseconds.
+    /// Draws the use of hot standbys, the journaling mode and a possible machine crash for a run
+    /// whose orders are due within `window_ns` nanoseconds.
     pub fn draw(seed: u64, window_ns: u64) -> Self {
         let mut draws = Draws::new(seed, Draws::STANDBYS);
         let has_standbys = draws.below(3) > 0;
@@ -108,8 +108,8 @@ impl SimulatedMachine {
         locked(&self.journals).insert(folder.to_owned(), journal);
     }
 
-    /// Syncs one random journal, if any, to the simulated disk, before a thread's turn (duty
-    /// cycle).
+    /// Syncs one random journal, or none, to the simulated disk; called before a thread's turn
+    /// (duty cycle).
     ///
     /// # Errors
     /// The simulated disk failed.

@@ -576,7 +576,8 @@ impl SimulatedProcesses<'_> {
         }));
     }
 
-    /// Kills a simulated process, which has a few turns (duty cycles) left before it ends.
+    /// Sends a simulated SIGKILL to a process, which still runs a small random number of duty
+    /// cycles, or none, before it ends.
     pub fn kill(&mut self, process: usize) {
         let (turns, clock_reads) = (self.draws.below(MAX_TURNS_AFTER_KILL), self.draw_clock_reads());
         let simulated = &mut self.processes[process];
@@ -625,7 +626,7 @@ impl SimulatedProcesses<'_> {
         self.attach_as_successor(process)
     }
 
-    /// Keeps a hot standby ready for a simulated process.
+    /// Starts, runs or ends the hot standby of a simulated process by a random draw.
     pub fn keep_standby(&mut self, process: usize) {
         if self.standbys.run_drawn_turn(process) {
             let attached = self.attached(process);

@@ -87,7 +87,8 @@ pub(super) struct JournalAudits {
 }
 
 impl JournalAudits {
-    /// Adds to the audits the contents of an exchange's journal and of its trade tape.
+    /// Adds the orders, fills and trades of one exchange, from its journal and its trade tape, to
+    /// the audits.
     pub fn add(&mut self, audit: &Audit, tape: &[TapedTrade]) {
         let trades = audit.trades.len().max(tape.len());
         let is_on_tape = |(trade, taped): &(&Trade, &TapedTrade)| {

@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Hooks into the recovery of simulated processes, in addition to clock and disk. Tests replace it
-/// by broken ones, to prove that the simulation finds them.
+/// Hooks into how simulated processes recover from their journals, in addition to clock and disk.
+/// Tests replace it by broken ones, to prove that the simulation finds them.
 pub trait SimulatedRecovery: RecoveryEnvironment + Debug + Sync {
     /// Called before a process recovers.
     fn on_start(&self, plan: &Plan, process: &ProcessPlan) {
@@ -44,8 +44,8 @@ pub(super) struct MachineRecovery<'a> {
 }
 
 impl<'a> MachineRecovery<'a> {
-    /// Creates what restores roles from their journals on a simulated machine; `inner` may change
-    /// each step, for broken variants.
+    /// Creates the environment in which simulated processes recover from their journals; `inner`
+    /// may change each step, for broken variants.
     pub fn new(
         plan: &'a Plan,
         machine: &'a Arc<SimulatedMachine>,
@@ -54,7 +54,8 @@ impl<'a> MachineRecovery<'a> {
         Self { plan, machine, inner }
     }
 
-    /// Recovers the roles of a simulated process, from a hot standby's state if there is one.
+    /// Recovers the roles of a simulated process from their journals, starting from a hot standby's
+    /// state if there is one.
     pub fn recover(
         &self,
         process: &ProcessPlan,

@@ -141,7 +141,7 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         }
     }
 
-    /// Returns the latest tick of the simulated clock at which the supervisor needs its next step.
+    /// Returns the tick of the simulated clock by which the supervisor's next step must run.
     pub fn wake_time(&self) -> u64 {
         let interrupt = match self.scenario.kind {
             ScenarioKind::Interrupted(ns) if self.observations.termination_requests == 0 => START_TICKS + ns,
@@ -340,8 +340,8 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         Ok(())
     }
 
-    /// Converts the runtime to the supervisor's record, the commands that the engine has confirmed,
-    /// and other observations.
+    /// Converts the runtime to the supervisor's record, the operator commands that the engine has
+    /// confirmed, and other observations.
     pub fn into_record(self) -> (SupervisionRecord, Vec<ConfirmedChange>, RuntimeSightings) {
         let seen = RuntimeSightings { surroundings: self.kernel.seen, ..self.seen };
         (self.supervisor.into_record(), self.confirmed, seen)

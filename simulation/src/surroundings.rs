@@ -94,7 +94,8 @@ pub enum SurroundingEvent {
 }
 
 impl SurroundingEvent {
-    /// Returns the strategy that may die because of the external event.
+    /// Returns the strategy that may die as a consequence of this external event; `None` if no
+    /// strategy may.
     pub fn culprit(&self) -> Option<StrategyIndex> {
         match *self {
             Self::FailedStarts { role: Role::Strategy(strategy), .. }

@@ -64,8 +64,8 @@ impl EarlyDeaths {
         self.killed.get(process).is_some_and(Option::is_some)
     }
 
-    /// Returns `true` if the supervisor must not wait for its next poll: a process was killed a
-    /// moment ago, and whether its threads are exiting is to be observed again.
+    /// Returns `true` if a process was killed a moment ago, so that the supervisor must check its
+    /// threads again without waiting for the next poll.
     pub fn is_urgent(&self, now_ns: u64) -> bool {
         let busy_ns = BUSY_TIME.as_nanos() as u64;
         self.killed.iter().flatten().any(|(_, since)| now_ns.saturating_sub(*since) < busy_ns)

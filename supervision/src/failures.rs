@@ -25,7 +25,8 @@ pub(super) struct FailedProcess {
 }
 
 impl FailedProcess {
-    /// Returns the part of the time `wait` that a failed process still has to exit.
+    /// Returns how much of the time `wait` a failed process still has to exit; zero if its exit is
+    /// not awaited.
     pub fn time_left(&self, now_ns: u64, wait: Duration) -> Duration {
         let waited = Duration::from_nanos(now_ns.saturating_sub(self.since_ns));
         if self.awaits_exit { wait.saturating_sub(waited) } else { Duration::ZERO }
@@ -37,7 +38,8 @@ pub fn failure(process: &str, pid: u32, what: String) -> RunOutcome {
     RunOutcome::Failed { process: process.to_owned(), pid, what }
 }
 
-/// Returns the outcome of a run that failed because shared memory was lost, in the launcher's name.
+/// Returns the outcome of a run that failed because shared memory was lost, with the launcher as
+/// the failed process.
 pub fn memory_failure(launcher: u32) -> RunOutcome {
     failure("launcher", launcher, MEMORY_LOST.into())
 }

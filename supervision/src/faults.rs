@@ -11,7 +11,7 @@ use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
 
 pub use protocol::faults::is_by_signal;
 
-/// Whether a strategy is running, so that it can receive a fault now.
+/// Whether a strategy can receive an injected fault now: it is starting, running or gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// The strategy has not completed its first duty cycle. A due fault waits for it.

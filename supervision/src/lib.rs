@@ -551,8 +551,8 @@ impl<'a> Supervisor<'a> {
         self.start_ticks > 0
     }
 
-    /// Returns the failure detector of threads, by which the runtime decides which threads to ask
-    /// the kernel about.
+    /// Returns the detector of hung threads, which the runtime uses to decide about which threads
+    /// to query the kernel.
     pub const fn liveness(&self) -> &Liveness {
         &self.liveness
     }
@@ -562,7 +562,8 @@ impl<'a> Supervisor<'a> {
         self.early_deaths.awaits_threads(process)
     }
 
-    /// Returns the contained deaths, by which the runtime decides what to observe of processes.
+    /// Returns the supervised processes with their deaths, from which the runtime decides what to
+    /// observe of each process.
     pub const fn containment(&self) -> &Containment<'a> {
         &self.containment
     }

@@ -33,7 +33,7 @@ pub(super) struct MeasuredLoops {
 }
 
 impl MeasuredLoops {
-    /// Creates the state of loops that started at `now_ns`, in nanoseconds.
+    /// Creates the progress watch of a benchmark whose loops started at `now_ns`, in nanoseconds.
     pub fn new(now_ns: u64) -> Self {
         Self { state: RunState::Go, progress: 0, since_ns: now_ns }
     }

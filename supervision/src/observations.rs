@@ -76,7 +76,8 @@ impl ProcessObservation {
     }
 }
 
-/// The threads of a killed process, as the kernel reports them.
+/// The number of threads of a killed process, and of those that are exiting, as the kernel reports
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExitingObservation {
     /// Number of threads of the process.
@@ -111,7 +112,8 @@ pub struct ExitObservation {
     pub is_early: bool,
 }
 
-/// The observation of one thread: its status block, with the kernel's facts about the thread.
+/// The observation of one thread: the status that it publishes in shared memory, and the kernel's
+/// facts about it.
 #[derive(Clone, Debug)]
 pub struct ThreadObservation {
     /// State, thread id and heartbeat of the thread.
@@ -194,7 +196,8 @@ pub struct GatewayObservation {
     pub repair: GatewayRepair,
 }
 
-/// The observation of one exchange: its counters and its trade tape.
+/// The observation of one exchange: orders received, last journal recovery, and whether its trade
+/// tape (log of trades) is open.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExchangeObservation {
     /// The venue that the exchange runs.
@@ -207,8 +210,8 @@ pub struct ExchangeObservation {
     pub is_open: bool,
 }
 
-/// The recovery of an engine or exchange from its journal, as reported by its process, in ticks.
-/// Times are in ticks.
+/// The last recovery of an engine or exchange from its journal, as its process reports it. Times
+/// are in ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecoveryObservation {
     /// Number of journal records that the recovery read.
@@ -245,7 +248,8 @@ pub struct EngineObservation {
 }
 
 impl EngineObservation {
-    /// Returns a count of events that grows with everything that the engine does with orders.
+    /// Returns a count of the engine's events (dispatches, reports, rejects and returns), which
+    /// grows whenever the engine makes progress.
     pub const fn progress_count(&self) -> u64 {
         // Includes returned reports: a strategy with little CPU time drains its reports slowly.
         self.dispatched.wrapping_add(self.reports).wrapping_add(self.rejected).wrapping_add(self.returned)
@@ -293,7 +297,8 @@ impl Observations {
         self.threads[thread].state()
     }
 
-    /// Returns `true` if an exchange with a trade tape has not closed its book.
+    /// Returns `true` if an exchange with a trade tape (log of trades) has not closed its order
+    /// book.
     pub fn is_any_tape_open(&self) -> bool {
         self.exchanges.iter().any(|exchange| exchange.is_open)
     }

@@ -77,9 +77,9 @@ pub(crate) struct RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// Counts the death of a process, given how its incarnation ended. Returns the pause before its
-    /// restart, which may be zero; `None`: it stays down after [`MAX_RESTARTS`] restarts in a row
-    /// without progress.
+    /// Charges the death of a process to its restart budget, given how the process's incarnation
+    /// ended. Returns the pause before its restart, which may be zero; `None`: it stays down after
+    /// [`MAX_RESTARTS`] restarts in a row without progress.
     pub fn charge_death(&mut self, end: IncarnationEnd) -> Option<Duration> {
         if end.is_planned {
             return Some(Duration::ZERO);
@@ -93,7 +93,7 @@ impl RestartPolicy {
         (self.futile <= MAX_RESTARTS).then_some(pause)
     }
 
-    /// Returns the sum of the process's backoff pauses after its last deaths in a row without
+    /// Returns the sum of the backoff pauses before the process's restarts since it last made
     /// progress.
     pub const fn futile_pauses(&self) -> Duration {
         self.futile_pauses

@@ -51,14 +51,15 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Returns `true` if the runtime should observe at the tick `now` whether a run without
-    /// progress is excused: a quarter of the time limit is over.
+    /// Returns `true` once a quarter of the time limit for a run without progress is over, so that
+    /// the runtime should observe possible excuses.
     pub fn needs_exemptions(&self, now: u64) -> bool {
         let standstill = self.standstill(self.ns(now));
         standstill.is_some_and(|(still_ns, limit)| still_ns >= (limit / 4).as_nanos() as u64)
     }
 
-    /// Returns `true` if the observed exemptions should contain the CPU accounts of all processes.
+    /// Returns `true` if the observed stall exemptions should contain the CPU time of all
+    /// processes, to find those without a core.
     pub fn needs_process_accounts(&self, now: u64) -> bool {
         let standstill = self.standstill(self.ns(now));
         standstill.is_some_and(|(_, limit)| self.starved.is_due(self.ns(now), limit / 4))

@@ -20,8 +20,8 @@ named_enum! {
     }
 }
 
-/// A source of ticks (time counts) for stamps and deadlines. Cloned into each agent's thread;
-/// monomorphized.
+/// A source of time in ticks (units of the clock's counter), for the time stamps of orders and for
+/// deadlines. Cloned into each agent's thread; monomorphized.
 pub trait Clock: Clone {
     /// Returns the current tick for a stamp. Ordered after every earlier load of this thread: a
     /// message has been seen when it is stamped, so t(n+1) ≥ t(n) holds across cores.
@@ -51,7 +51,8 @@ pub struct VirtualClock {
     on_read: Option<fn()>,
 }
 
-/// A clock that is chosen at run time, so that loops that are not measured are compiled once.
+/// A clock that is real or virtual by choice at run time, so that code outside measured loops is
+/// compiled only once.
 #[derive(Clone, Debug)]
 pub enum AnyClock {
     /// The machine's clock with this source of ticks.
@@ -192,7 +193,8 @@ impl Clock for VirtualClock {
     }
 }
 
-/// A clock that unwinds at a given read, for tests of recovery. Its time is the number of reads.
+/// A test clock that unwinds the calling thread at a given read, to test recovery after a crash at
+/// that point. Its time is the number of reads.
 #[cfg(feature = "fixtures")]
 #[derive(Clone, Debug, Default)]
 pub struct CrashClock {
@@ -223,7 +225,7 @@ pub struct ClockPair {
 }
 
 impl ClockPair {
-    /// Reads both clocks several times, and returns the pair that was read without an interruption.
+    /// Reads both clocks 50 times, and returns the pair whose readings were closest together.
     pub fn read(clock: &impl Clock) -> Self {
         let read = || {
             let before = clock.now();
@@ -299,7 +301,8 @@ pub fn step_ticks(clock: &impl Clock) -> f64 {
     gaps.min_by(f64::total_cmp).or(intervals.first().copied()).unwrap_or(0.0)
 }
 
-/// Converts between nanoseconds since the start of a run and ticks of its clock.
+/// The start tick of a run and the length of a tick, to convert between ticks and nanoseconds since
+/// the start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timebase {
     /// The tick of the start of the run.

@@ -85,9 +85,9 @@ impl Debugger {
         }
     }
 
-    /// Asks the child process for the next stop of the threads, unless one is still to come.
-    /// Returns how many stops there were since the last call, in which at least one thread was
-    /// really stopped: none or one.
+    /// Asks the child process (the debugger) to stop the threads once more, unless a stop is still
+    /// pending. Returns how many stops there were since the last call, in which at least one thread
+    /// was really stopped: none or one.
     ///
     /// # Errors
     /// The system does not let the child attach, or the child has died.

@@ -48,10 +48,10 @@ pub fn write_code() -> ! {
     std::process::abort()
 }
 
-/// Aborts with core dumps on: the kernel writes the memory of this process, up to `max_bytes`, into
-/// a file in `folder`, or gives it to the program of `core_pattern`. Where that names a fixed place
-/// for the files, which nobody here cleans up, or where the process may not have one, there is no
-/// dump.
+/// Aborts this process with core dumps enabled. The kernel writes its memory, up to `max_bytes`,
+/// into a file in `folder`, or gives it to the program of `core_pattern`. Where that names a fixed
+/// place for the files, which nobody here cleans up, or where the process may not have one, there
+/// is no dump.
 pub fn dump_core(folder: &Path, max_bytes: u64) -> ! {
     // Without any of this it aborts, and leaves less.
     let _ = allow_core(folder, max_bytes);
@@ -72,7 +72,8 @@ fn allow_core(folder: &Path, max_bytes: u64) -> io::Result<()> {
     Ok(prctl::set_dumpable(true)?)
 }
 
-/// Punches a hole into the file of a mapped region, which then reads as zeros in every process.
+/// Removes pages from the file of a mapped region (hole punching), which then read as zeros in
+/// every process.
 pub fn punch(words: &[AtomicU64]) -> io::Result<()> {
     let start = words.as_ptr().cast_mut().cast::<libc::c_void>();
     // SAFETY: the words are mapped and stay so during the call. It makes them zero, which any
@@ -81,8 +82,8 @@ pub fn punch(words: &[AtomicU64]) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Moves every thread that waits on a word of shared memory, given by its address, to a word of the
-/// caller's, where no wake-up for the first word reaches it.
+/// Moves all threads that wait on the futex at `address` to the futex `own`, so that they miss
+/// later wake-ups of the first.
 pub fn move_waiters(address: usize, own: &AtomicU64) -> io::Result<()> {
     let (max, to) = (i32::MAX as usize, core::ptr::from_ref(own) as usize);
     // SAFETY: the kernel uses both addresses as keys only: this operation neither reads nor writes

@@ -30,22 +30,22 @@ use std::hint::black_box;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// The default number of round trips of a core-to-core measurement. That is 2 ms between near
-/// cores, 6 to 10 ms between far ones. Five times as many, alternated with these between near
-/// cores, had the same median (65.4 and 65.3 ns, some 58 each; from 61.5 to 68.3 and from 60.5 to
-/// 69.0; AMD EPYC, 2 cores of a virtual machine), and would lengthen each run.
+/// The default number of cache-line round trips between two cores in one latency measurement. That
+/// is 2 ms between near cores, 6 to 10 ms between far ones. Five times as many, alternated with
+/// these between near cores, had the same median (65.4 and 65.3 ns, some 58 each; from 61.5 to 68.3
+/// and from 60.5 to 69.0; AMD EPYC, 2 cores of a virtual machine), and would lengthen each run.
 pub const DEFAULT_ROUNDS: u32 = 20_000;
-/// The default number of round trips of an unsynchronized core-to-core measurement. That is 5 ms,
-/// and 5 ms for the work alone.
+/// The default number of cache-line round trips in a measurement whose threads work for random
+/// times before each store. That is 5 ms, and 5 ms for the work alone.
 pub const UNSYNCHRONIZED_ROUNDS: u32 = 4_000;
 /// Maximum number of rounds of work: half a microsecond on average, longer than the slowest
 /// transfer of a cache line, so that one message is finished when the next one starts. With work as
 /// short as a transfer (255 rounds), one line that two far cores bounce is a third cheaper than one
 /// line per direction; with this work they cost the same.
 const MAX_WORK_ROUNDS: u32 = 4095;
-/// Number of fresh pages in which a line is bounced; the result is the median of the pages. Where a
-/// fifth of the pages are slow, and independent, the median is one of them in 1 of 700
-/// measurements.
+/// Number of fresh memory pages in which a cache line is bounced between two cores; the result is
+/// the median over the pages. Where a fifth of the pages are slow, and independent, the median is
+/// one of them in 1 of 700 measurements.
 pub const PAGES: usize = 16;
 /// Number of batches in each page, whose result is the median of its batches.
 const BATCHES: u32 = 3;
@@ -177,8 +177,8 @@ fn median_of_pages(by_page: &[Vec<f64>]) -> f64 {
     median(by_page.iter().filter(|page| !page.is_empty()).map(|page| median(page.clone())).collect())
 }
 
-/// Computation of pseudo-random lengths, half a microsecond on average, reproducible from its seed.
-/// A linear congruential generator with the factors of *Numerical Recipes*.
+/// CPU work of pseudo-random duration, half a microsecond on average, reproducible from its seed. A
+/// linear congruential generator with the factors of *Numerical Recipes*.
 pub struct PseudoRandomWork(u32);
 
 impl PseudoRandomWork {
@@ -309,7 +309,8 @@ fn answer_after(line: &AtomicU64, mut work: impl FnMut()) {
     }
 }
 
-/// Stops the answering thread and waits until it has returned; then the word can be reused.
+/// Stops the thread that runs [`answer`], and waits until it has returned; then the word can be
+/// reused.
 pub fn stop_answering(line: &AtomicU64) {
     loop {
         line.store(END, Ordering::Release);

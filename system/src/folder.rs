@@ -49,7 +49,7 @@ impl From<NotRegular> for io::Error {
     }
 }
 
-/// Returns the reason if an I/O error is a [`NotRegular`].
+/// Returns the [`NotRegular`] error that an I/O error contains; `None` if it contains none.
 pub fn not_regular(error: &io::Error) -> Option<NotRegular> {
     error.get_ref()?.downcast_ref().copied()
 }

@@ -2,9 +2,9 @@
 
 use std::io;
 
-/// Registers a function that runs in each child of a `fork` of the C library, on its only thread
-/// and before `fork` returns there (`pthread_atfork`). It does not run after `vfork`,
-/// `posix_spawn` or a bare system call, and stays registered.
+/// Registers a function that runs in each child of the C library's `fork`, on its only thread,
+/// before `fork` returns there (`pthread_atfork`). It does not run after `vfork`, `posix_spawn` or
+/// a bare system call, and stays registered.
 ///
 /// # Errors
 /// There is too little memory.

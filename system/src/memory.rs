@@ -8,10 +8,10 @@ use std::io;
 /// another limit.
 pub const STRATEGY_MEMORY_BYTES: u64 = 1 << 30;
 
-/// Returns how much private memory a strategy that is a program may map beyond its setup, in bytes,
-/// unless a user sets another limit: half of the machine's memory, at least
-/// [`STRATEGY_MEMORY_BYTES`]. Java commits a heap of a quarter of the machine's memory, and
-/// more, whatever its program needs.
+/// Returns the default limit, in bytes, of the private memory that a strategy in an external
+/// program may map after its setup. It is half of the machine's memory, at least
+/// [`STRATEGY_MEMORY_BYTES`]. Java commits a heap of a quarter of the machine's memory, and more,
+/// whatever its program needs.
 pub fn program_memory_bytes() -> u64 {
     let facts = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     (kib_in(&facts, "MemTotal:").unwrap_or(0).saturating_mul(1024) / 2).max(STRATEGY_MEMORY_BYTES)
@@ -26,8 +26,8 @@ fn soft_limit(resource: Resource) -> Option<u64> {
     getrlimit(resource).ok().map(|(soft, _)| soft).filter(|bytes| *bytes != RLIM_INFINITY)
 }
 
-/// Returns the memory limits of this process in bytes, by the letter of `ulimit`. `v` is all mapped
-/// memory, `d` private writable memory. Unknown limits are left out.
+/// Returns the soft memory limits of this process in bytes, each with its letter in `ulimit`. `v`
+/// is all mapped memory, `d` private writable memory. Unknown limits are left out.
 pub fn limits() -> Vec<(char, u64)> {
     let all = [('v', Resource::RLIMIT_AS), ('d', Resource::RLIMIT_DATA)];
     all.into_iter().filter_map(|(letter, resource)| Some((letter, soft_limit(resource)?))).collect()
@@ -55,8 +55,8 @@ pub fn raise_lock_limit() -> io::Result<Option<u64>> {
     Ok((soft != RLIM_INFINITY).then_some(soft))
 }
 
-/// Locks all pages that this process has mapped: the kernel neither swaps them out nor drops those
-/// of files, and all of them are resident when the call returns.
+/// Locks in memory all pages that this process has mapped (`mlockall`). The kernel neither swaps
+/// them out nor drops those of files, and all of them are resident when the call returns.
 pub fn lock_all() -> io::Result<()> {
     Ok(mlockall(MlockAllFlags::MCL_CURRENT)?)
 }

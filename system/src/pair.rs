@@ -7,10 +7,12 @@ use std::ops::Range;
 use std::sync::mpsc;
 use std::time::Instant;
 
-/// Number of batches that a measurement is cut into: a preemption spoils one and not the median.
+/// Number of batches into which a measurement is cut, so that a preemption spoils one batch and not
+/// their median.
 pub const BATCHES: u64 = 50;
 
-/// A thread pinned to a core of its own, which does one job after another for its starter.
+/// A second thread, pinned to a core of its own, that does jobs one after another for the thread
+/// that started it.
 pub struct Peer<J> {
     /// `None` is the job to answer a measurement of the core-to-core round trip.
     jobs: mpsc::Sender<Option<J>>,
@@ -54,7 +56,8 @@ impl<J: Send + 'static> Peer<J> {
         result
     }
 
-    /// Measures the round trip of a cache line between the two cores, in nanoseconds.
+    /// Measures the round trip of a cache line between the calling thread's core and the peer's, in
+    /// nanoseconds.
     pub fn floor(&self, rounds: u64) -> f64 {
         self.ask(None, || {
             let round_trip = floor::measure(&self.line[0], rounds as u32);

@@ -35,7 +35,7 @@ pub fn zombie_status(pid: u32) -> Option<ExitStatus> {
 }
 
 /// Returns `true` if a pidfd's process can run no instruction any more: it has ended, or all its
-/// threads are zombies, which tracers keep.
+/// threads are zombies. A tracer may keep such zombies.
 ///
 /// # Errors
 /// The pidfd cannot be watched.
@@ -206,8 +206,8 @@ pub fn wake_with_parent(parent: u32) -> io::Result<()> {
     set_parent_death_signal(parent, Signal::SIGCONT)
 }
 
-/// Makes the kernel kill the started process when the thread that starts it dies. That holds from
-/// its first instruction on and without its cooperation.
+/// Makes the kernel kill the process that `command` starts when the thread that starts it ends.
+/// That holds from its first instruction on and without its cooperation.
 pub fn die_with_starter(command: &mut Command) {
     let starter = std::process::id();
     let before_exec = move || -> io::Result<()> {
@@ -318,8 +318,8 @@ pub fn reap(pidfd: BorrowedFd<'_>) {
     let _ = waitid(Id::PIDFd(pidfd), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG);
 }
 
-/// Reaps this process's ended children until the next one is in `last_id`, which the caller reaps
-/// itself. No other thread may start processes at the same time.
+/// Reaps ended children of this process up to the first one in `last_id`, which it leaves to the
+/// caller. No other thread may start processes at the same time.
 pub fn reap_orphans(last_id: &[u32]) {
     let peek = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     while let Some(pid) = waitid(Id::All, peek).ok().and_then(|status| status.pid()) {
@@ -342,7 +342,8 @@ pub fn exit_like(status: ExitStatus) -> ! {
     std::process::exit(status.code().unwrap_or(1))
 }
 
-/// Returns `true` if a running process has a thread with this id, or the kernel does not tell.
+/// Returns `true` if a running process has a thread with this id, or if that cannot be read from
+/// `/proc`.
 pub fn has_thread(pid: u32, tid: u64) -> bool {
     std::path::Path::new(&format!("/proc/{pid}/task/{tid}")).try_exists().unwrap_or(true)
 }

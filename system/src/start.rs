@@ -9,7 +9,8 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// The conditions under which a process is started. By default they are its parent's.
+/// The cgroups, resource limits, user account and speculation setting with which a process is
+/// started. By default they are its parent's.
 #[derive(Debug, Default)]
 pub struct StartConditions {
     /// The `cgroup.procs` files of the cgroups that the process enters, open for writing.

@@ -31,8 +31,9 @@ pub fn fork_and_wait() -> io::Result<Pid> {
     }
 }
 
-/// Maps memory, writes to each of its pages if `touch`, and unmaps it: a change of the address
-/// space, which the kernel tells every core that runs a thread of the process.
+/// Maps `bytes` of memory, writes to each page (only to the first one without `touch`), and unmaps
+/// it. This changes the address space, which the kernel announces to every core that runs a thread
+/// of the process.
 ///
 /// # Errors
 /// The system refuses the mapping.
@@ -51,7 +52,7 @@ pub fn map_and_unmap(bytes: NonZeroUsize, touch: bool) -> io::Result<()> {
 
 extern "C" fn ignore(_: i32) {}
 
-/// Lets the process handle the signal that [`signal_process`] sends, by doing nothing.
+/// Installs an empty handler for SIGURG, the signal that [`signal_process`] sends.
 ///
 /// # Errors
 /// The system refuses the handler.
@@ -62,7 +63,7 @@ pub fn handle_signal() -> io::Result<()> {
     Ok(())
 }
 
-/// Sends a signal to the own process, which any of its threads may have to handle.
+/// Sends SIGURG to the calling process, any of whose threads may have to handle it.
 ///
 /// # Errors
 /// The system refuses it.
@@ -71,7 +72,7 @@ pub fn signal_process() -> io::Result<()> {
     Ok(nix::sys::signal::kill(getpid(), Signal::SIGURG)?)
 }
 
-/// Asks the kernel for the parent's process id: a system call that does nothing else.
+/// Makes a system call that does nearly nothing: it reads the id of the parent process.
 ///
 /// # Errors
 /// The system call is refused.

@@ -30,7 +30,8 @@ const WORDS: usize = 16;
 /// The word that ends a batch: above every turn.
 const END: u64 = 1 << 31;
 
-/// The times of a pair of batches, each in nanoseconds for one switch of a core between threads.
+/// Two measured costs of one context switch on a core, in nanoseconds: between threads of one
+/// process, and between processes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SwitchPair {
     /// Nanoseconds for a switch between two threads of one process.
@@ -120,9 +121,9 @@ fn walk(memory: &mut [u8]) {
     }
 }
 
-/// Measures pairs of batches of switches on one core: between threads, then between processes, in
-/// alternated order. In its turn each side walks `set_bytes` of its own memory, 0 for none. A batch
-/// takes `time` and a start. Fewer pairs once `stop` returns `true`.
+/// Measures the cost of context switches on one core in pairs of batches: between threads, then
+/// between processes, in alternated order. In its turn each side walks `set_bytes` of its own
+/// memory, 0 for none. A batch takes `time` and a start. Fewer pairs once `stop` returns `true`.
 ///
 /// Forks: call it while no other thread of the process holds a lock that `fork` would copy.
 ///

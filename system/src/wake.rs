@@ -33,8 +33,9 @@ pub enum WakeError {
     Silent,
 }
 
-/// Measures wake-ups of a thread on an idle core by one that spins on another: each the nanoseconds
-/// from before the call that wakes it to its first instruction. Fewer once `stop` returns `true`.
+/// Measures how long a thread on an idle core takes to wake up: nanoseconds from before the waking
+/// call to its first instruction. The waking thread spins on another core. Fewer once `stop`
+/// returns `true`.
 ///
 /// # Errors
 /// A core may not be used, or a side does not run.

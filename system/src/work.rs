@@ -21,7 +21,8 @@ const GAIN: f64 = 1.0 / 16.0;
 /// nanoseconds.
 const INTERRUPTED_NS: u64 = 1_000;
 
-/// Computation of a given duration for each order, with its calibration and measured cost.
+/// The engine's extra computation of a configured duration for each order, with its calibration and
+/// measured cost.
 pub struct TimedWork {
     wanted_ns: u64,
     table: Box<[u64; TABLE_WORDS]>,

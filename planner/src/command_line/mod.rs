@@ -13,8 +13,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use system::memory;
 
-/// Joins a negative value to the flag in front of it (`--window -5s`), so that clap reads the value
-/// as the flag's and the flag refuses it.
+/// Joins a flag and the negative value after it (`--window -5s` to `--window=-5s`), so that clap
+/// treats the value as the flag's own.
 pub fn join_negative_values(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::new();
     let is_flag = |word: &OsString| {
@@ -36,9 +36,9 @@ pub fn join_negative_values(arguments: impl IntoIterator<Item = OsString>) -> Ve
     joined
 }
 
-/// Prints the error of a command and returns the exit code of its program: 2 for usage, 3 for a
-/// comparison that decides nothing, 130, 143 or 129 after a termination signal, else 1. `is_result`
-/// returns whether a folder holds a run or an experiment.
+/// Prints the error of a failed command and returns the exit code for its process. The code of an
+/// error is 2 for usage, 3 for a comparison that decides nothing, 130, 143 or 129 after a
+/// termination signal, else 1. `is_result` returns whether a folder holds a run or an experiment.
 pub fn exit_code(result: anyhow::Result<ExitCode>, is_result: fn(&Path) -> bool) -> ExitCode {
     result.unwrap_or_else(|error| {
         if is_broken_pipe(&error) {

@@ -16,7 +16,7 @@ use protocol::index::StrategyIndex;
 use protocol::plan::thousandths;
 use record::units::{Bytes, Count, clip};
 
-/// A setting that can have a value of its own for each strategy.
+/// A setting whose value can differ between strategies, such as their user account.
 pub trait StrategySetting: Clone + Copy + Debug + PartialEq + Eq + Send + Sync + 'static {
     /// The setting's name: that of its flag.
     const NAME: &'static str;

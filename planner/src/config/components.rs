@@ -10,7 +10,7 @@ use std::sync::{PoisonError, RwLock};
 use techniques::TechniqueDescription;
 use thiserror::Error;
 
-/// A kind of component that users can register, strategy or venue, as a marker type.
+/// A marker type for strategies or venues, the components that users can register by name.
 pub trait Component: Clone + Copy + core::fmt::Debug + Send + Sync + 'static {
     /// What such a component is called in messages.
     const WHAT: &'static str;
@@ -40,7 +40,8 @@ impl Component for VenueKind {
     const PROGRAM: Option<&'static str> = None;
 }
 
-/// An error of registering a component: its name is invalid or taken.
+/// The error that a user-defined strategy, venue or technique could not be registered, for example
+/// because its name is invalid or taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct NameError(String);
@@ -53,7 +54,8 @@ fn added(what: &str) -> impl Iterator<Item = (&'static str, Option<VenueInfo>)> 
     added.into_iter().filter(move |(other, ..)| *other == what).map(|(_, name, info)| (name, info))
 }
 
-/// Registers the name of a user-defined component; for a venue also the venue's properties.
+/// Registers the name of a user-defined strategy or venue kind, so that settings accept it; a venue
+/// also has properties (`info`).
 pub fn register<P: Component>(name: &'static str, info: Option<VenueInfo>) -> Result<(), NameError> {
     let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let what = P::WHAT;
@@ -101,7 +103,8 @@ impl OwnComponents {
         self.strategies.is_empty() && self.venues.is_empty() && self.techniques.is_empty()
     }
 
-    /// Registers the components of another program in this one.
+    /// Registers another program's strategies, venues and techniques in this program, so that
+    /// settings accept their names.
     ///
     /// # Errors
     /// A name that is taken or invalid.

@@ -17,7 +17,8 @@ pub enum ReportLength {
     Full,
 }
 
-/// Command-line flags that several commands share, in addition to the settings.
+/// Command-line flags that several commands have in addition to the run's settings, such as
+/// `--config` and `--json`.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct Common {
     /// Read settings from a YAML file, `key: value`
@@ -67,7 +68,8 @@ pub struct RunCommand {
     pub fail_if_slower: Option<Slower>,
 }
 
-/// The settings' command-line flags, for one run or both sides of a comparison.
+/// The command-line flags for a run's settings and the shared flags, for one run or for both sides
+/// of a comparison.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct RunFlags {
     /// The settings, which a config file can also have.
@@ -79,8 +81,8 @@ pub struct RunFlags {
 }
 
 impl RunFlags {
-    /// Returns the requested settings: the command line overrides the config file, which overrides
-    /// the preset.
+    /// Returns the settings merged from three sources: the command line overrides the config file,
+    /// which overrides the preset.
     pub fn settings(&self) -> Result<Settings, UsageError> {
         let file = match &self.common.config {
             Some(path) => Settings::read(path)?,

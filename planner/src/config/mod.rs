@@ -42,8 +42,8 @@ use thiserror::Error;
 #[error("{0}")]
 pub struct UsageError(pub String);
 
-/// The error of a comparison that decides nothing: its gate neither passes nor fails. The launcher
-/// prints it and exits with 3.
+/// The error of a comparison with an inconclusive result: its gate neither passes nor fails. The
+/// launcher prints it and exits with 3.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct Undecided(pub String);
@@ -56,7 +56,8 @@ impl Setting {
 }
 
 impl Settings {
-    /// Returns the number of strategies of the run, spare ones included.
+    /// Returns the number of strategy slots of the run: its strategies, and spare slots in which
+    /// operators can start strategies later.
     pub fn all_strategies(&self) -> Count {
         Count(self.strategies().0 + self.spare_strategies().0)
     }
@@ -108,7 +109,8 @@ impl Settings {
         Self::TABLE.iter().for_each(|setting| (setting.fill)(self));
     }
 
-    /// Checks the value of each of a run's settings by itself.
+    /// Checks that the value of each setting of a run is valid, without regard to the other
+    /// settings.
     pub fn check(&self) -> Result<(), UsageError> {
         Self::TABLE.iter().try_for_each(|setting| {
             let text = || (setting.text)(self).unwrap_or_default();

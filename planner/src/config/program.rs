@@ -64,8 +64,9 @@ pub fn find_bridge() -> Result<PathBuf, UsageError> {
 }
 
 impl Settings {
-    /// Returns the settings with one more strategy for each bridge address, `NAME@HOST:PORT`. They
-    /// come after those that were requested; without any requested, these are all.
+    /// Returns the settings with one more strategy for each address `NAME@HOST:PORT`: a bridge
+    /// program that carries the orders of a remote strategy. They come after those that were
+    /// requested; without any requested, these are all.
     pub fn with_remotes(self, remotes: &[String]) -> Result<Self, UsageError> {
         if remotes.is_empty() {
             return Ok(self);

@@ -139,7 +139,7 @@ text_values! {
     Priority: (1u8..=99).prop_map(|fifo| Priority(fifo).to_string());
 }
 
-/// The allowed slowdown of B compared with A, as a share: `5%` is 0.05.
+/// The slowdown relative to a baseline that a performance gate accepts, as a share: `5%` is 0.05.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slower(f64);
 
@@ -161,7 +161,8 @@ impl fmt::Display for Slower {
 }
 
 impl Slower {
-    /// Returns the allowed slowdown of B compared with A as a share: 0.05 is 5 %.
+    /// Returns the slowdown relative to a baseline that a performance gate accepts, as a share such
+    /// as 0.05.
     pub const fn share(self) -> f64 {
         self.0
     }

@@ -63,14 +63,14 @@ pub trait Named: Sized + Clone + Send + Sync + 'static {
     fn name_of(&self) -> &'static str;
 }
 
-/// Returns a clap parser for a value from a list of names. It lists the names in the help and
-/// suggests the nearest.
+/// Returns a clap parser that accepts the name of a [`Named`] value and returns that value. It
+/// lists the names in the help and suggests the nearest.
 pub fn named<T: Named>() -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(T::names())
         .try_map(|name| T::by_name(&name).ok_or_else(|| format!("{name:?} is unknown")))
 }
 
-/// Returns a clap parser for one of the values `all`, selected by its name.
+/// Returns a clap parser that accepts the name of one of the values `all` and returns that value.
 pub fn one_of<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
     name: fn(T) -> &'static str,

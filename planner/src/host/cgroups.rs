@@ -50,7 +50,8 @@ pub fn mounts(root: &Path, kind: &str) -> Vec<(PathBuf, String)> {
     mounts.lines().filter_map(of_kind).collect()
 }
 
-/// Returns the cgroup v2 mount below which a group can have exclusive CPU cores.
+/// Returns the cgroup v2 mount below which a group can have exclusive CPU cores; `None` if no mount
+/// has the `cpuset` controller.
 pub fn partitions(root: &Path) -> Option<PathBuf> {
     let has_cpuset =
         |mount: &PathBuf| text(mount, "cgroup.controllers").split_whitespace().any(|name| name == "cpuset");

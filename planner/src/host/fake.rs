@@ -128,8 +128,8 @@ pub fn container() -> FakeHost {
     tree
 }
 
-/// Creates an imitated machine of physical cores with one cache, on which `doctor` finds nothing
-/// bad.
+/// Creates an imitated machine of physical cores with one cache, on which the `launcher doctor`
+/// check finds no problem.
 pub fn plain(cores: u32) -> FakeHost {
     let tree = FakeHost::new(64_000, 64_000);
     let all = format!("0-{}", cores - 1);

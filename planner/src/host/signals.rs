@@ -38,8 +38,8 @@ pub fn is_end_requested() -> bool {
 pub struct Interrupted;
 
 impl Interrupted {
-    /// Returns an [`Interrupted`] error if a termination signal has arrived, so that no further
-    /// work begins.
+    /// Returns an [`Interrupted`] error if the process has received a termination signal, so that
+    /// the caller begins no further work.
     pub fn check() -> Result<(), Self> {
         if is_end_requested() { Err(Self) } else { Ok(()) }
     }

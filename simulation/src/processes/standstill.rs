@@ -43,7 +43,8 @@ pub(super) struct ProcessEvents {
 }
 
 impl ProcessEvents {
-    /// Creates the state of an external event that has not begun yet.
+    /// Creates the state of a simulated run's external event, which is still pending; `None` if the
+    /// run has no such event.
     pub fn new(pending: Option<SurroundingEvent>) -> Self {
         Self { pending, ..Self::default() }
     }
@@ -115,13 +116,14 @@ impl SimulatedProcesses<'_> {
         }
     }
 
-    /// Returns `true` if a simulated process has died of an access to lost memory.
+    /// Returns `true` if some simulated process was ended by SIGBUS because it accessed memory that
+    /// was lost.
     pub fn has_lost_memory(&self) -> bool {
         self.events.has_lost_memory
     }
 
-    /// Returns the standstill (a time without duty cycles) of a simulated thread that has taken
-    /// place, if any.
+    /// Returns the standstill of the simulated run (a time in which one thread runs no duty
+    /// cycles); `None` if none has begun.
     pub fn standstill(&self) -> Option<Standstill> {
         self.events.standstill
     }

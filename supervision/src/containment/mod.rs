@@ -48,7 +48,8 @@ use supervised::{SupervisedProcess, SupervisedRoles, SupervisionStage};
 /// Number of strategies whose headers are checked in one step: a few cache lines each.
 const HEADERS_PER_STEP: u16 = 32;
 
-/// The supervised processes of a run, whose deaths the run survives, and the deaths so far.
+/// The part of the supervisor that keeps a run going when processes die: the supervised processes
+/// and their deaths so far.
 pub struct Containment<'a> {
     plan: &'a Plan,
     start_ticks: u64,
@@ -74,8 +75,8 @@ pub struct Containment<'a> {
 }
 
 impl<'a> Containment<'a> {
-    /// Creates a containment that contains no death, for the time before the start barrier has
-    /// opened.
+    /// Creates a containment without processes, for the time before the start barrier opens, when
+    /// the run survives no death.
     pub const fn inactive(plan: &'a Plan) -> Self {
         Self {
             plan,
@@ -195,8 +196,8 @@ impl<'a> Containment<'a> {
         self.processes.iter().any(|case| !case.is_journaled() && is_so(case))
     }
 
-    /// Returns `true` while an engine or exchange is restarting: [`Self::is_restarting`] without
-    /// gateways.
+    /// Returns `true` while an engine or exchange is restarting, or a fault injected into one has
+    /// not been detected.
     pub fn is_role_restarting(&self, observed: &Observations) -> bool {
         self.processes.iter().any(|case| case.is_journaled() && case.is_away(observed))
     }
@@ -228,8 +229,8 @@ impl<'a> Containment<'a> {
         self.processes.iter().any(is_so)
     }
 
-    /// Returns the time at which the next process in a backoff pause is restarted, in nanoseconds
-    /// since the start; `None` if there is none, or it waits for the engine.
+    /// Returns the time of the next restart after a backoff pause, in nanoseconds since the start.
+    /// Returns `None` if no process is in such a pause, or it waits for the engine.
     pub fn next_restart_ns(&self) -> Option<u64> {
         if self.is_engine_recovering() {
             return None;
@@ -241,19 +242,19 @@ impl<'a> Containment<'a> {
         self.processes.iter().filter_map(due).min()
     }
 
-    /// Returns how long the pauses before restarts of all processes last in total, if none makes
-    /// progress, until none is restarted any more.
+    /// Returns the total length of the restart pauses of all processes since each last made
+    /// progress.
     pub fn futile_pauses(&self) -> Duration {
         self.processes.iter().map(|case| case.policy.futile_pauses()).sum()
     }
 
-    /// Returns the tick of the clock at which the handling of a death last advanced; 0 for never.
+    /// Returns the tick at which the supervisor last advanced the handling of a death; 0 for never.
     pub const fn last_step(&self) -> u64 {
         self.last_step
     }
 
-    /// Returns `true` if the segment headers that a strategy can write are to be observed for the
-    /// next step.
+    /// Returns `true` if the next step checks the segment headers that this strategy can write,
+    /// which are checked round-robin.
     pub fn is_inspected(&self, strategy: StrategyIndex) -> bool {
         let strategies = self.plan.trading().strategies.max(1);
         let first = (self.first_inspected + HEADERS_PER_STEP) % strategies;
@@ -488,8 +489,8 @@ impl<'a> Containment<'a> {
         &self.incidents
     }
 
-    /// Returns the lists of what happened in the run: incidents, role restarts, outages, and
-    /// strategies that were added.
+    /// Converts the containment to its lists of incidents (strategy deaths), role restarts, gateway
+    /// outages, and strategies that operators added.
     pub fn into_lists(self) -> (Vec<Incident>, Vec<RoleRestart>, Vec<Outage>, Vec<Addition>) {
         (self.incidents, self.restarts, self.outages, self.additions)
     }

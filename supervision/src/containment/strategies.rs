@@ -76,8 +76,9 @@ impl Containment<'_> {
         }
     }
 
-    /// Returns the violation that ends the run and the role that caused it: damage to memory that
-    /// all strategies write, or a violation by a strategy whose death is not contained.
+    /// Returns the role to blame and the reason if a violation ends the run; `None` otherwise. Such
+    /// a violation is damage to memory that all strategies write, or comes from a strategy whose
+    /// death is not contained.
     pub fn violation(&self, liveness: &Liveness, observed: &Observations) -> Option<(Role, String)> {
         if let Some(what) = observed.damage {
             let what = format!(
@@ -138,8 +139,8 @@ impl Containment<'_> {
         (own.sent.min(orders), own.returned.min(orders) + own.rejected.min(orders))
     }
 
-    /// Records the strategies that were killed at the end of the run although they had reported
-    /// done, or that died then.
+    /// Records as incidents the strategies that exited abnormally at the end of the run, or have
+    /// overwritten a segment header.
     pub fn record_end(&mut self, observed: &Observations, now: u64) {
         for strategy in StrategyIndex::first(self.plan.trading().strategies) {
             let Some(place) = self.place_of(strategy) else { continue };

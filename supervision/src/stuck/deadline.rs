@@ -32,18 +32,20 @@ impl Deadline {
         Self::new(limit.as_nanos() as u64, now_ns)
     }
 
-    /// Sets the maximum length of an extended wait to `limits` times its time limit.
+    /// Returns the deadline with the maximum length of an extended wait set to `limits` times the
+    /// time limit.
     #[must_use]
     pub const fn stretched_to(self, limits: u64) -> Self {
         Self { stretch: limits, ..self }
     }
 
-    /// Sets the time `pauses` by which an extended wait may exceed the multiple of its time limit.
+    /// Sets `pauses`, the time by which an extended wait may exceed its maximum number of time
+    /// limits.
     pub const fn lengthen(&mut self, pauses: u64) {
         self.pauses = pauses;
     }
 
-    /// Restarts the wait's time limit at the tick `now`, unless it started later.
+    /// Moves the start of the wait's time limit to the time `now`, unless it is later already.
     pub const fn restart(&mut self, now: u64) {
         if now > self.since {
             self.since = now;
@@ -62,8 +64,8 @@ impl Deadline {
         self.last_awake = now_ns;
     }
 
-    /// Returns the tick from which the wait's time limit counts. `extended`: when it was last
-    /// extended, 0 for never.
+    /// Returns the time from which the wait's time limit counts, in the unit of the deadline.
+    /// `extended`: when it was last extended, 0 for never.
     pub const fn since(&self, extended: u64) -> u64 {
         let longest = self.limit.saturating_mul(self.stretch - 1).saturating_add(self.pauses);
         let longest = self.since.saturating_add(longest);

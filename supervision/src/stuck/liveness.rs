@@ -31,10 +31,10 @@ use thiserror::Error;
 pub const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Minimum time that a process gets to exit after all its threads reported done.
 pub const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Number of liveness deadlines for which a thread without CPU time may be silent.
+/// Maximum time without a heartbeat of a thread that gets no CPU time, in liveness deadlines.
 pub const STARVED_LIMITS: u32 = 10;
-/// Minimum time for which a thread that waits for the disk of its journal may be silent; ten
-/// liveness deadlines if that is longer.
+/// Maximum time without a heartbeat of a thread that waits for its journal's disk, or ten liveness
+/// deadlines if that is longer.
 pub const DISK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum difference of two cores' counters: a thread that migrates may see time go back by this.
 const CLOCK_SKEW: Duration = Duration::from_millis(1);
@@ -150,7 +150,8 @@ impl Liveness {
         self.watches.iter_mut().for_each(|watch| watch.deadline.restart(now));
     }
 
-    /// Forgets the heartbeats of a thread whose process is about to be restarted.
+    /// Discards the heartbeats of a thread whose process is about to be restarted, and begins a new
+    /// watch.
     pub fn reset_thread(&mut self, thread: usize, now: u64) {
         let has_journal = self.watches[thread].has_journal;
         self.watches[thread] = ThreadWatch { has_journal, ..self.new_watch(now, true) };
@@ -181,8 +182,8 @@ impl Liveness {
         self.last_starved = self.now;
     }
 
-    /// Returns the tick at which a thread was last exempt from its deadline; initially the time of
-    /// creation.
+    /// Returns the tick at which a thread, or the whole run, was last exempt from its deadline.
+    /// Initially the time of creation.
     pub const fn last_starved(&self) -> u64 {
         self.last_starved
     }
@@ -226,9 +227,9 @@ impl Liveness {
         self.is_half_over(thread, pulse, now)
     }
 
-    /// Returns `true` if the runtime should observe whether a debugger has stopped a thread: half
-    /// of the thread's deadline is over, or a debugger had stopped it. The thread shows this pulse
-    /// at the tick `now`.
+    /// Returns `true` if the runtime should observe whether a debugger has stopped a thread. That
+    /// is when half of the thread's deadline is over, or a debugger had stopped it. The thread
+    /// shows this pulse at the tick `now`.
     pub fn needs_debugger(&self, thread: usize, pulse: &LivenessSample, now: u64) -> bool {
         self.watches[thread].held_since.is_some() || self.is_half_over(thread, pulse, now)
     }
@@ -289,8 +290,8 @@ impl Liveness {
         self.watches[thread].has_journal
     }
 
-    /// Returns the ticks for which a thread has been silent, if it was seen to wait for its disk
-    /// and its deadline would be over otherwise.
+    /// Returns the ticks since a thread's last heartbeat, if its deadline would be over without an
+    /// observed wait for its disk.
     pub fn paused_ticks(&self, thread: usize) -> Option<u64> {
         let watch = &self.watches[thread];
         let silent = self.silent_ticks(watch);

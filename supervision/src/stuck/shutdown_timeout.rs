@@ -18,8 +18,8 @@ pub struct ShutdownTimeout {
 }
 
 impl ShutdownTimeout {
-    /// Begins a shutdown timeout of the given length, with the processes' CPU accounts by process
-    /// id.
+    /// Begins a shutdown timeout that is extended while processes lack CPU time, compared with
+    /// their `accounts` (by process id).
     pub const fn begin(length: Duration, accounts: Vec<(u32, CpuAccount)>) -> Self {
         Self { length, deadline: Deadline::within(length, 0), extended_ns: 0, accounts }
     }
@@ -29,8 +29,8 @@ impl ShutdownTimeout {
         Self::begin(length, Vec::new())
     }
 
-    /// Returns `true` if the shutdown timeout is over at `now_ns` nanoseconds after its begin, for
-    /// the processes of `accounts`, which have not exited.
+    /// Returns `true` if the timeout is over `now_ns` nanoseconds after it began; `accounts`
+    /// returns the CPU accounts of processes that still run.
     pub fn is_over(&mut self, now_ns: u64, accounts: impl FnOnce() -> Vec<(u32, CpuAccount)>) -> bool {
         self.deadline.mark_awake(now_ns);
         if !self.deadline.is_over(now_ns, self.extended_ns) {

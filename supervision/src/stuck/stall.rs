@@ -8,7 +8,7 @@
 use super::Deadline;
 use std::time::Duration;
 
-/// A detector of stalls: the engine has made no progress for a time.
+/// A detector of a stalled run: it measures for how long the engine has made no progress.
 #[derive(Clone, Copy, Debug)]
 pub struct StallWatch {
     deadline: Deadline,

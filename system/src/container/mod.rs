@@ -45,14 +45,15 @@ use thiserror::Error;
 
 pub use mounts::{DEVICES, HIDDEN, TMP};
 
-/// The process id of the contained program in its own namespace. Init is 1, and starts no process.
+/// The process id of a contained program within its container's PID namespace. Init is 1, and
+/// starts no process.
 pub const PROGRAM: u32 = 2;
 
 /// Maximum number of processes and threads in a container, init included.
 pub const PROCESSES: u64 = 128;
 
-/// Number of a container's processes besides those of the program: the outer one and init. They
-/// count towards its limit.
+/// Number of processes of a container in addition to its program: the outer process that sets it
+/// up, and its init. They count towards its limit.
 pub const OWN_PROCESSES: u64 = 2;
 
 /// Maximum number of open files of a contained program, the usual default of a process.
@@ -62,7 +63,7 @@ pub const DESCRIPTORS: u64 = 1024;
 /// single process meets its own limit first: its allocation fails, as outside of a container.
 pub const MEMORY_BYTES: u64 = STRATEGY_MEMORY_BYTES / 4 * 5;
 
-/// Maximum size in bytes of a file in a container's `/tmp`, and of all of it.
+/// Maximum total size of a container's `/tmp`, and of each file in it, in bytes.
 pub const TMP_BYTES: u64 = 64 << 20;
 
 named_enum! {

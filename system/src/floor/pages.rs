@@ -16,12 +16,13 @@ const VISIT: (usize, u32) = (8, 40);
 /// No further pass begins after this time.
 const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// The times of one pass: of each page, the round trips of its two lines, in nanoseconds.
+/// The results of one pass over all pages: the round-trip times of each page's two cache lines, in
+/// nanoseconds.
 pub type Pass = Vec<[f64; 2]>;
 
-/// Bounces two lines in each of `pages` fresh pages, at least [`PAGES`], `passes` times. Fewer
-/// passes once `stop` returns `true`, or after a second. 64 pages take 15 ms a pass between near
-/// cores.
+/// Measures the round trips of two cache lines in each of `pages` fresh pages, at least [`PAGES`],
+/// in `passes` passes. Fewer passes once `stop` returns `true`, or after a second. 64 pages take 15
+/// ms a pass between near cores.
 ///
 /// # Errors
 /// A core may not be used.

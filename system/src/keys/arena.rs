@@ -15,11 +15,12 @@ use shm::sync::{AtomicU64, Ordering};
 use std::io;
 use std::sync::Mutex;
 
-/// The size of an arena, in bytes.
+/// The size of an arena (the heap of one strategy), in bytes.
 pub const ARENA_BYTES: usize = 128 << 20;
 /// The size of the largest block that an arena allocates, in bytes.
 pub const MAX_BLOCK_BYTES: usize = 64 << 20;
-/// The largest number of arenas of a process: one for each incarnation of a strategy.
+/// The maximum number of arenas (heaps) that a process creates: each start of a strategy uses up
+/// one.
 pub const MAX_ARENAS: usize = 256;
 
 const PAGE: usize = 4096;
@@ -44,7 +45,8 @@ struct ArenaHead {
     free: [*mut u8; CLASSES.end as usize],
 }
 
-/// The heap of one incarnation of a strategy.
+/// The heap of one incarnation (one start) of a strategy, whose pages carry a memory protection
+/// key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arena {
     index: usize,
@@ -97,8 +99,8 @@ impl Arena {
         CURRENT.set(self.head());
     }
 
-    /// Returns `true` if the program's allocator takes memory from the arena that the thread has
-    /// chosen. Allocates once to find out.
+    /// Returns `true` if the program's global allocator supports arenas: an allocation within this
+    /// one really comes from an arena. Allocates once to find out.
     pub fn is_served(self) -> bool {
         let block = self.within(|| core::hint::black_box(Box::new(0_u64)));
         is_arena(ptr::from_ref(&*block).cast())

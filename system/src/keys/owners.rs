@@ -21,8 +21,8 @@ struct OwnedMemory {
 static NEWEST: AtomicU64 = AtomicU64::new(0);
 static CHANGES: Mutex<()> = Mutex::new(());
 
-/// Registers the owner of a range of memory, such as `strategy-3's heap`. Replaces what was
-/// registered for the same start.
+/// Registers the owner of a memory range, such as `strategy-3's heap`, for messages on faults of
+/// protection keys. Replaces what was registered for the same start.
 pub fn register(start: usize, bytes: usize, owner: impl Into<String>) {
     register_all([(start, bytes, owner.into())]);
 }

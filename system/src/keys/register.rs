@@ -46,8 +46,8 @@ impl Key {
     }
 }
 
-/// The value of a thread's register of rights (PKRU): two bits a key, the lower one of which
-/// refuses every access and the higher one writes.
+/// The access rights of a thread to memory by protection key: a value of the PKRU register with two
+/// bits per key. The lower bit refuses every access and the higher one writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights(u32);
 

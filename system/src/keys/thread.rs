@@ -15,7 +15,7 @@ const SIGNAL_STACK_BYTES: usize = 64 << 10;
 /// The size of the pages below a stack that catch its overflow, in bytes, at least.
 const GUARD_BYTES: usize = 4096;
 
-/// The memory that a thread may write: the keys of its segments, its heap, and its name in
+/// The memory that a thread may write, as protection keys and a heap, and the thread's name in
 /// messages.
 #[derive(Clone, Debug)]
 pub struct WriteRights {
@@ -29,8 +29,8 @@ pub struct WriteRights {
     pub name: String,
 }
 
-/// A thread that is ready to close its rights: its stack carries its protection key, and its
-/// signals have a separate stack.
+/// A thread prepared to give up write access to other threads' memory: its stack carries its
+/// protection key. Its signals have a separate stack.
 pub struct PreparedThread {
     state: Box<ThreadState>,
     rights: Rights,
@@ -43,8 +43,8 @@ pub struct PreparedThread {
 }
 
 impl PreparedThread {
-    /// Prepares the calling thread for protection keys, which will refuse its writes to all but
-    /// what `may_write` names ([`PreparedThread::close`]); from now on it has a heap of its own.
+    /// Prepares the calling thread for protection keys, and gives it a heap of its own.
+    /// [`PreparedThread::close`] then refuses its writes to all but what `may_write` names.
     /// `report` publishes why it ends, if it makes a mistake that would end a process: it runs in a
     /// signal handler, so it neither allocates nor waits. The thread then ends at once, and what it
     /// had is not dropped.
@@ -75,8 +75,8 @@ impl PreparedThread {
         Ok(Self { state, rights, stack, signal_stack, stack_before, rseq })
     }
 
-    /// Closes the rights of the calling thread, which prepared itself, until the returned value is
-    /// dropped.
+    /// Restricts the calling thread's writes to the memory that its [`WriteRights`] allow, until
+    /// the returned guard is dropped.
     pub fn close(&self) -> ClosedRights<'_> {
         let before = block_signals();
         self.state.is_closed.set(true);
@@ -101,7 +101,8 @@ impl Drop for PreparedThread {
     }
 }
 
-/// A guard for the time during which a thread's rights to write are closed.
+/// A guard: until it is dropped, its thread may write only the memory that its [`WriteRights`]
+/// allow.
 pub struct ClosedRights<'a> {
     thread: &'a PreparedThread,
     /// The signals that were blocked before.
@@ -173,8 +174,8 @@ fn use_signal_stack() -> io::Result<(*mut libc::c_void, libc::stack_t)> {
     }
 }
 
-/// Finds the variable of the standard library that a panic writes first, so that a thread with
-/// closed rights can panic. Starts a thread that panics.
+/// Finds the standard library's variable that a panic writes first, so that a thread with
+/// restricted write access can still panic. Starts a thread that panics.
 ///
 /// # Errors
 /// A thread cannot be started or prepared.

@@ -8,7 +8,7 @@ use std::io;
 /// Maximum size in bytes of the file with a sandboxed process's stderr.
 pub const STDERR_BYTES: u64 = 1 << 20;
 
-/// Limits of resources such as open files, which the process cannot raise again.
+/// The limits of a sandboxed process's resources, such as open files, which it cannot raise again.
 pub type ResourceLimits = &'static [(Resource, u64)];
 
 /// The resource limits of a process that has opened all its files.

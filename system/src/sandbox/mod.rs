@@ -118,9 +118,9 @@ pub enum SandboxError {
 }
 
 impl SandboxProfile {
-    /// Confines this single-threaded process by all layers of the sandbox except the last one.
-    /// It must be fully attached. With `allow_weaker`, a kernel is accepted that enforces only a
-    /// part of landlock.
+    /// Confines this single-threaded process by all layers of the sandbox except the last one, the
+    /// list of allowed system calls. It must be fully attached. With `allow_weaker`, a kernel is
+    /// accepted that enforces only a part of landlock.
     ///
     /// # Errors
     /// [`SandboxError::Threads`], or the layer that could not be put up. What was put up stays.
