@@ -67,7 +67,8 @@ pub enum BookFileError {
     },
 }
 
-/// Reads an opening book of at most `max` orders, as limit orders of `instrument` and `owner`.
+/// Reads the resting orders of an opening book, at most `max`, from a file as limit orders of one
+/// instrument and owner.
 ///
 /// # Errors
 /// [`BookFileError`] for the first invalid line.

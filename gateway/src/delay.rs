@@ -56,12 +56,13 @@ pub struct DelayVenue<M = InFull> {
 }
 
 impl<M: DelayModel> DelayVenue<M> {
-    /// Creates a venue that holds at most `context.max_held` orders for their delays.
+    /// Creates a venue with memory for `context.max_held` orders that wait for their delays to
+    /// pass.
     pub fn new(model: M, context: &VenueContext) -> Self {
         Self::with_capacity(model, context.max_held)
     }
 
-    /// Creates a venue that holds at most `max_held` orders for their delays.
+    /// Creates a venue with memory for `max_held` orders that wait for their delays to pass.
     pub fn with_capacity(model: M, max_held: usize) -> Self {
         Self { model, held: TimerWheel::with_capacity(max_held) }
     }

@@ -10,7 +10,8 @@ use protocol::wire::{Message, Order, PLACEHOLDER, Report, Side};
 use shm::memory::ReadOnlyWords;
 use std::collections::HashSet;
 
-/// The last messages that a crashed gateway took, which its stamp log may not show.
+/// The last orders and reports that a crashed gateway took, whose timestamps may be missing in its
+/// log.
 pub struct LastMessages<'a> {
     /// Index of the gateway.
     pub gateway: u16,
@@ -36,8 +37,8 @@ impl LastMessages<'_> {
         orders.flat_map(|order| order_keys(order, self.gateway)).chain(last).chain(open).collect()
     }
 
-    /// Finds which of these messages have a stamp in a crashed gateway's log. Returns the keys of
-    /// their log records, and the number of records visited.
+    /// Finds the records of these orders and reports in a crashed gateway's timestamp log. Returns
+    /// the keys of the records found, and the number of records visited.
     pub fn find_in(&self, log: &ReadOnlyWords) -> (HashSet<u64>, usize) {
         let recv = |order: &Order| recv_key(order, self.gateway);
         // Stamps of the next order come after the last order's; those of open reports after the
@@ -86,25 +87,27 @@ fn report_keys(report: &Report) -> [u64; 4] {
     ]
 }
 
-/// The log of a crashed gateway, which its successor completes without repeating stamps.
+/// A crashed gateway's timestamp log, to which its successor appends the missing records without
+/// repeating any.
 pub struct GatewayLog {
     log: StampLog,
     logged_keys: HashSet<u64>,
 }
 
 impl GatewayLog {
-    /// Creates the completion of a crashed gateway's log, given the record keys that the log
+    /// Continues a crashed gateway's timestamp log; `logged_keys` are the keys of records that it
     /// already has.
     pub const fn new(log: StampLog, logged_keys: HashSet<u64>) -> Self {
         Self { log, logged_keys }
     }
 
-    /// Returns `true` if the crashed gateway's log has a stamp of a report.
+    /// Returns `true` if the crashed gateway's log has a timestamp of this report.
     pub fn is_stamped(&self, report: &Report) -> bool {
         report_keys(report)[..2].iter().any(|key| self.logged_keys.contains(key))
     }
 
-    /// Returns `true` if the crashed gateway's log has the stamp of an order.
+    /// Returns `true` if the crashed gateway's log has the time at which the gateway took this
+    /// order.
     pub fn has_order(&self, order: &Order, gateway: u16) -> bool {
         self.logged_keys.contains(&recv_key(order, gateway))
     }
@@ -115,8 +118,8 @@ impl GatewayLog {
         }
     }
 
-    /// Appends the records of an order that the crashed gateway's log lacks. The stamp only if
-    /// `stamp` is given.
+    /// Appends the records of an order (timestamp and instrument) that are missing in the crashed
+    /// gateway's log. The timestamp only if `stamp` is given.
     pub fn order(&mut self, order: &Order, stamp: Option<u64>, gateway: u16) {
         let id = order.id;
         if let Some(value) = stamp {
@@ -132,7 +135,8 @@ impl GatewayLog {
         }
     }
 
-    /// Appends the records of a report that the crashed gateway's log lacks.
+    /// Appends the records of a report (timestamp, fill quantity and price) that are missing in the
+    /// crashed gateway's log.
     pub fn report(&mut self, report: &Report, now: u64) {
         let Report { id, number, .. } = *report;
         self.append(Record { point: Point::GatewayDone, id, detail: report.stamp_detail(), value: now });
@@ -148,8 +152,8 @@ impl GatewayLog {
     }
 }
 
-/// Returns the reports that a crashed gateway had stamped and not passed on, up to the last stamped
-/// one. An empty message represents each that it refused.
+/// Returns the reports that a crashed gateway had timestamped but not passed to the engine, up to
+/// the last timestamped one. An empty message represents each that it refused.
 pub fn stamped_reports(open: &[Option<Report>], is_stamped: impl Fn(&Report) -> bool) -> Vec<Message> {
     let is_already_stamped = |report: &Option<Report>| report.as_ref().is_some_and(&is_stamped);
     let count = open.iter().rposition(is_already_stamped).map_or(0, |last| last + 1);

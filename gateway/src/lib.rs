@@ -73,7 +73,7 @@ pub struct GatewayResumePoint {
     pub reported: Checksum,
 }
 
-/// A gateway: the agent that connects the engine to one venue, for one credential.
+/// The agent that connects the engine to one venue and trades there under one name (credential).
 pub struct Gateway<P, V> {
     /// The gateway's index in the plan, below [`MAX_VENUES`](protocol::wire::MAX_VENUES).
     index: u16,
@@ -111,7 +111,8 @@ impl<P: Producer, V: Venue> Gateway<P, V> {
         }
     }
 
-    /// Resumes at the position where a crashed gateway stopped.
+    /// Continues a crashed gateway's work from its resume point: message counts, checksums and
+    /// timestamped reports.
     #[must_use]
     pub fn resume_from(self, resume_point: GatewayResumePoint) -> Self {
         let GatewayResumePoint { orders, dispatched, stamped_order, unchecksummed, .. } = resume_point;

@@ -28,8 +28,9 @@ pub(crate) struct ReportOutbox<P> {
 }
 
 impl<P: Producer> ReportOutbox<P> {
-    /// Creates the gateway's report queue in front of a completion hand-off, empty and with all its
-    /// memory.
+    /// Creates the sender of a gateway's reports to the engine, which buffers up to
+    /// [`OUTBOX_CAPACITY`] reports while the queue to the engine is full. All memory is allocated
+    /// here.
     pub fn new(completion: P, bell: Option<Doorbell>) -> Self {
         Self {
             completion: Sender::new(completion, bell, OUTBOX_CAPACITY),
@@ -41,8 +42,8 @@ impl<P: Producer> ReportOutbox<P> {
         }
     }
 
-    /// Resumes the gateway's queue of reports after a crash: `completed` reports are in the
-    /// hand-off already, and those in `waiting` are sent now. The latter were stamped before the
+    /// Continues a crashed gateway's report sender: `completed` reports are in the queue to the
+    /// engine already, and those in `waiting` are sent now. The latter were stamped before the
     /// crash.
     pub fn resume_after(mut self, completed: u64, reported: Checksum, waiting: Vec<Message>) -> Self {
         (self.completed, self.reported) = (completed, reported);
@@ -51,20 +52,20 @@ impl<P: Producer> ReportOutbox<P> {
         self
     }
 
-    /// Returns `true` if no report of the gateway waits for space in the completion hand-off.
+    /// Returns `true` if no report of the gateway is buffered: all are in the queue to the engine.
     #[inline]
     pub fn is_clear(&self) -> bool {
         !self.completion.has_queued()
     }
 
-    /// Returns how many more reports the gateway's queue can hold.
+    /// Returns how many more reports the gateway can buffer for the engine.
     #[inline]
     pub fn remaining(&self) -> usize {
         OUTBOX_CAPACITY - self.completion.queued()
     }
 
-    /// Sends queued reports into the completion hand-off while they fit. Returns `false` if some
-    /// remain.
+    /// Sends buffered reports to the engine while the queue to the engine has space. Returns
+    /// `false` if some remain.
     #[cold]
     pub fn try_flush(&mut self) -> bool {
         self.completed += self.completion.flush(OUTBOX_CAPACITY) as u64;

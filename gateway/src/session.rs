@@ -42,8 +42,9 @@ impl SessionVenue {
         Self { out, bell, reports, waiting: None, sent, received, holds_slots: false, faults: 0 }
     }
 
-    /// Resumes a gateway's session after a crash: sends `first` and skips `taken` reports. `first`
-    /// may have been taken and not sent; the reports had been taken and not handed over.
+    /// Resumes a crashed gateway's session with an exchange: sends the message `first`, and skips
+    /// the next `taken` reports in the ring. `first` may have been taken and not sent; the reports
+    /// had been taken and not handed over.
     #[must_use]
     pub fn resume_from(mut self, first: Option<Message>, taken: usize) -> Self {
         if let Some(mut message) = first {

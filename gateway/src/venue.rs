@@ -17,12 +17,13 @@ pub struct VenueInfo {
     pub reports_release_time: bool,
 }
 
-/// Number of reports that a gateway queues while the completion hand-off is full.
+/// Maximum number of reports that a gateway buffers while the queue to the engine (completion
+/// hand-off) is full.
 pub const OUTBOX_CAPACITY: usize = 32;
 
 impl VenueInfo {
-    /// The properties of a venue with one report per order, never immediate. Its release time is
-    /// what [`Venue::accept`] returns.
+    /// The properties of a venue that sends one report per order, and never during
+    /// [`Venue::accept`]. The call returns the time at which the report is due.
     pub const ONE_REPORT: Self =
         Self { reports_per_order: 1, immediate_reports: 0, reports_release_time: true };
 
@@ -70,7 +71,7 @@ pub trait Reports {
     fn time(&self) -> Timebase;
 }
 
-/// A mass cancel of the open orders in a scope, done in bounded steps, for a dead strategy or a
+/// A mass cancel of the open orders in a scope, done in bounded steps, for a crashed strategy or a
 /// kill switch.
 #[derive(Debug)]
 pub struct CancelSweep {

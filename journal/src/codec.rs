@@ -44,7 +44,8 @@ pub fn encode<T: Serialize>(version: u32, state: &T) -> Result<Vec<u8>, CodecErr
     Ok(bytes)
 }
 
-/// Decodes a state from the bytes of a snapshot, of which it must use all.
+/// Decodes a state machine's state from the bytes of a snapshot; fails on another version or if
+/// bytes are left over.
 ///
 /// # Errors
 /// [`CodecError::Version`], which is checked first; [`CodecError::Decode`].
@@ -62,7 +63,8 @@ pub fn decode<T: DeserializeOwned>(version: u32, bytes: &[u8]) -> Result<T, Code
     if used == bytes.len() { Ok(state) } else { Err(CodecError::Decode("trailing bytes".to_owned())) }
 }
 
-/// Converts the first `used` words to little-endian bytes and passes them to `f`.
+/// Converts the first `used` of these 64-bit words to little-endian bytes, passes them to `f` and
+/// returns its result.
 #[inline(always)]
 pub fn with_bytes<const N: usize, T>(words: [u64; N], used: usize, f: impl FnOnce(&[u8]) -> T) -> T {
     f(words.map(u64::to_le_bytes)[..used].as_flattened())

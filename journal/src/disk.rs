@@ -75,7 +75,8 @@ pub struct FailingDisk {
 }
 
 impl FailingDisk {
-    /// Creates a disk that fails after `successes` successful syncs.
+    /// Creates a disk on which the first `successes` syncs of the log succeed and all later ones
+    /// fail.
     pub const fn after(successes: u64) -> Self {
         Self { successes, attempts: AtomicU64::new(0) }
     }

@@ -147,7 +147,8 @@ pub enum RecoveryError {
 }
 
 impl RecoveryError {
-    /// Checks that the journal accounts for all outputs that were observed.
+    /// Checks that the number of outputs replayed from the journal is not below the number that
+    /// were observed outside.
     ///
     /// # Errors
     /// [`RecoveryError::Incomplete`] if it has fewer.

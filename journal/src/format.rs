@@ -38,7 +38,8 @@ use crc_fast::crc32_iscsi as crc32c;
 pub const SEGMENT_HEADER: usize = 64;
 /// Length of the header of each journal record in bytes.
 pub const RECORD_HEADER: usize = 16;
-/// Byte offset in a segment's header of the watermark: the last durable record.
+/// Byte offset in a segment's header of the watermark: the sequence number of a record that is
+/// durable, with all before it.
 pub const WATERMARK: usize = 48;
 /// The length field that marks the end of a segment: the log continues in the next one.
 pub(crate) const ROLL: u32 = u32::MAX;

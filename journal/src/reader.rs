@@ -115,7 +115,8 @@ impl Reader {
         self.next_sequence
     }
 
-    /// Returns the segment and the byte offset at which the next record is read.
+    /// Returns the segment file's path and the byte offset at which the next record is read; `None`
+    /// if no segment is open.
     pub fn position(&self) -> Option<(&Path, u64)> {
         self.segment.as_ref().map(|segment| (segment.path.as_path(), self.at))
     }

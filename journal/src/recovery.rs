@@ -7,7 +7,8 @@ use crate::snapshot;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A snapshot or a record that a journal's recovery passes on: at most one snapshot, then records.
+/// A snapshot or a record that a journal's recovery passes to its caller: at most one snapshot,
+/// then records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovered<'a> {
     /// The newest valid snapshot.

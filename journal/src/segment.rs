@@ -122,7 +122,8 @@ impl OpenSegment {
         Ok(Self { path: path.to_owned(), file, seed: header.seed(), header })
     }
 
-    /// Returns why the file is not a whole segment, if it is shorter than its header says.
+    /// Returns the reason if the segment's file is shorter than its header states; `None` if the
+    /// file is whole.
     pub fn cut_short(&self) -> Result<Option<&'static str>, JournalError> {
         let facts = self.file.metadata().map_err(JournalError::io(&self.path, "ask for its size"))?;
         Ok((facts.len() < self.header.bytes).then_some("the file is cut short"))

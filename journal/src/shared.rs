@@ -136,7 +136,7 @@ impl Shared {
         self.failed.load(Ordering::Relaxed) != 0
     }
 
-    /// Returns the error that all calls return after the journal has failed, if it has.
+    /// Returns an error, with the first failure's reason, if the journal has failed.
     #[inline(always)]
     pub fn check(&self) -> Result<(), JournalError> {
         if self.is_failed() { Err(self.failure()) } else { Ok(()) }

@@ -93,8 +93,8 @@ pub(crate) fn write(
     disk::sync_dir(disk, folder)
 }
 
-/// Writes a snapshot of a state that has applied the records up to the position of `reader`. It
-/// does not delay the writer of the log; then removes old snapshots and segments, as
+/// Writes a snapshot of a state to which all records up to the position of `reader` have been
+/// applied. It does not delay the writer of the log; then removes old snapshots and segments, as
 /// [`Writer::snapshot`](crate::Writer::snapshot) does. Must not run twice at once, nor while a
 /// writer opens the directory: both remove unfinished files.
 ///

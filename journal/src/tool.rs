@@ -174,8 +174,8 @@ pub fn dump(
     dump_described(path, from, dump_format, out, |_| None, should_continue)
 }
 
-/// Prints the records of a log as [`dump`] does. As text, a record for which `describe` returns a
-/// description is printed with that in place of its payload.
+/// Prints the records of a log as [`dump`] does; in text, a description that `describe` returns for
+/// a record replaces the record's payload.
 ///
 /// # Errors
 /// As [`dump`].

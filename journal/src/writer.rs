@@ -112,10 +112,10 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens the log in a directory for writing, after recovering it through `apply`. Creates the
-    /// directory if it does not exist, recovers its snapshot and records, and continues after the
-    /// last record. Unfinished files are removed; segments after the end of the log are renamed to
-    /// `orphaned-…` for inspection.
+    /// Opens the log in a directory for writing, after passing its newest snapshot and later
+    /// records to `apply`. Creates the directory if it does not exist, recovers its snapshot and
+    /// records, and continues after the last record. Unfinished files are removed; segments after
+    /// the end of the log are renamed to `orphaned-…` for inspection.
     ///
     /// Under [`Durability::None`] the directory is not used.
     ///
@@ -131,9 +131,9 @@ impl Writer {
         Self::open_with(folder, options, || recovery::recover(folder, apply))
     }
 
-    /// Opens a log as [`Writer::open`] does, with an `apply` whose first error ends recovery. The
-    /// directory then stays unchanged. With the reader of a state that has followed the log
-    /// ([`crate::follow`]), only the records after it are recovered.
+    /// Opens a log as [`Writer::open`] does, with an `apply` that can fail: its first error ends
+    /// recovery. The directory then stays unchanged. With the reader of a state that has followed
+    /// the log ([`crate::follow`]), only the records after it are recovered.
     ///
     /// # Errors
     /// As [`Writer::open`], and those of `apply`.
@@ -257,7 +257,7 @@ impl Writer {
         }
     }
 
-    /// Returns the end of the log that recovery found.
+    /// Returns the state of the log's end as recovery found it when the writer was opened.
     pub fn recovered(&self) -> &LogEnd {
         &self.end
     }

@@ -15,7 +15,8 @@ use system::clock::{self, Clock};
 /// The clock of the agents' measured loops: the CPU's time stamp counter.
 #[cfg(not(debug_assertions))]
 pub type MeasuredClock = Tsc;
-/// The clock of the agents' loops in debug builds, which measure nothing: any clock.
+/// The clock of the agents' loops in debug builds, which measure nothing: a real or a simulated
+/// one, chosen at run time.
 #[cfg(debug_assertions)]
 pub type MeasuredClock = clock::AnyClock;
 
@@ -30,7 +31,8 @@ pub(super) fn is_measured(plan: &Plan) -> bool {
     }
 }
 
-/// A kind of clock, as a type parameter of the agents' loops: each is compiled once for it.
+/// A clock type for which the agents' loops are compiled, and which runs an agent's loop on the
+/// calling thread.
 pub trait LoopClock: Clock + 'static {
     /// Returns the clock of a plan.
     fn from_plan(plan: &Plan) -> Self;
@@ -85,12 +87,14 @@ impl LoopClock for clock::AnyClock {
     }
 }
 
-/// An agent whose duty cycle is one dynamic call, compiled once for each clock.
+/// An agent of any type that can be moved to another thread, called through one dynamic call per
+/// duty cycle.
 pub trait AnyAgent<K: Clock>: Agent<K> + Send {}
 
 impl<K: Clock, A: Agent<K> + Send> AnyAgent<K> for A {}
 
-/// An agent that runs a role of the plan, together with a loop that is compiled for its type.
+/// An agent that runs a role of the plan, such as a strategy, together with a loop that is compiled
+/// for its type.
 pub trait RoleAgent<K: Clock>: AnyAgent<K> {
     /// Runs the agent on the calling thread, which is past the barrier, until the run ends.
     fn run(

@@ -10,8 +10,8 @@ use shm::attached::Attached;
 use system::clock::Timebase;
 use venue::Audit;
 
-/// Replays the journal of a venue's exchange, and returns its contents for comparison with the run.
-/// `attached` is the memory of the exchange's process.
+/// Replays the journal of a venue's exchange and returns its orders, reports and trades, for
+/// comparison with the run. `attached` is the memory of the exchange's process.
 pub fn audit(
     plan: &Plan,
     venue: VenueIndex,
@@ -34,7 +34,7 @@ pub fn count_returned(plan: &Plan) -> Result<PerStrategy<u64>> {
     Ok(follower.state.returned())
 }
 
-/// Counts the messages published into each of the named rings, which a process writes.
+/// Returns the number of messages published into each of the named rings, which one process writes.
 pub fn count_published(rings: impl Iterator<Item = String>, attached: &mut Attached<'_>) -> Result<Vec<u64>> {
     Ok(standby::PublishedCounts::new(rings, attached)?.published())
 }

@@ -189,7 +189,8 @@ pub(super) fn player(context: &strategy::Context) -> BuiltIn {
     BuiltIn::Player(context.player())
 }
 
-/// Builds the agent of a strategy that sends the orders of its schedule through `submit`.
+/// Builds the agent of a built-in player strategy, which sends the orders of its schedule to the
+/// engine through `submit`.
 pub fn strategy(
     plan: &Plan,
     index: StrategyIndex,

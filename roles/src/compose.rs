@@ -119,8 +119,8 @@ fn compose_on<K: LoopClock>(
     })
 }
 
-/// Builds the agent of a thread of the plan on the ends of an unregistered technique, for a caller
-/// that runs its duty cycles one by one. With the built-in player and venue.
+/// Builds a thread's agent on an unregistered technique (kind of queue), for a caller that runs its
+/// duty cycles one by one. With the built-in player and venue.
 pub fn compose_stepped_on(
     ends: BoxedEnds,
     plan: &Plan,

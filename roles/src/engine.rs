@@ -32,8 +32,8 @@ use shm::memory::ReadOnlyWords;
 use shm::ring::spsc_mux;
 use std::path::PathBuf;
 
-/// Recovers those roles of a process that have a journal or a predecessor, before they are built:
-/// from the state of a hot standby, if there was one.
+/// Recovers the roles of a process that have a journal or a predecessor, from a hot standby's state
+/// if there is one. Called before the roles are built.
 pub fn recover(
     plan: &Plan,
     process: &ProcessPlan,

@@ -16,8 +16,8 @@ pub(super) struct ProtectionKeys {
 }
 
 impl ProtectionKeys {
-    /// Allocates the protection keys of a process's strategies, and gives the calling thread, and
-    /// those that it starts later, all rights; `None` if no strategy of the process has a key.
+    /// Allocates the memory protection keys of a process's strategies; `None` if no strategy of the
+    /// process has a key. Gives the calling thread, and those that it starts later, all rights.
     pub fn allocate(plan: &Plan, process: &ProcessPlan) -> Result<Option<Self>> {
         if !plan.roles_of(process).any(|role| has_key(plan, role)) {
             return Ok(None);
@@ -47,8 +47,8 @@ impl ProtectionKeys {
         }
     }
 
-    /// Creates the heap of a thread's next incarnation, and returns the memory that the thread may
-    /// write; `None` for a thread without a key.
+    /// Creates a new heap for a strategy's thread, and returns the keys of memory that it may
+    /// write; `None` without a key.
     pub fn rights_of(&self, plan: &Plan, thread: &ThreadPlan) -> Result<Option<WriteRights>> {
         let [Role::Strategy(strategy)] = thread.roles[..] else { return Ok(None) };
         let Some(own) = plan.key_of(strategy).and_then(|key| self.key(key)) else { return Ok(None) };

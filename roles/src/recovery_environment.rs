@@ -37,7 +37,7 @@ pub trait RecoveryEnvironment {
     }
 }
 
-/// The recovery environment of real processes.
+/// The recovery environment of real processes, as opposed to simulated ones.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemRecovery;
 

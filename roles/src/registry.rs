@@ -24,7 +24,8 @@ use strategy::{BuiltIn, Context, Strategy};
 use system::clock;
 use techniques::{RegisterError, Technique, TechniqueVisitor};
 
-/// A list of techniques (kinds of hand-offs) as a type, so that loops can be compiled for each.
+/// A list of techniques (kinds of queues between processes) as a type, so that loops can be
+/// compiled for each.
 pub trait Links: 'static {
     /// Registers the techniques of the list under their names.
     fn register() -> Result<(), RegisterError>;
@@ -95,7 +96,7 @@ struct TechniqueEntry {
     loops: TechniqueLoops,
 }
 
-/// The strategies, venues and techniques from which the roles of a run are built.
+/// The strategies, venues and techniques (kinds of queues) from which the roles of a run are built.
 #[derive(Default)]
 pub struct Registry {
     strategies: Vec<StrategyEntry>,
@@ -259,8 +260,8 @@ impl Registry {
         registry
     }
 
-    /// Creates a registry with the built-in strategies and venues, for the given and the built-in
-    /// techniques.
+    /// Creates a registry of the built-in strategies and venues, on the given and the built-in
+    /// techniques (kinds of queues).
     pub fn with_built_in<T: Links>() -> Self {
         let mut registry = Self::built_in();
         T::each_own(&mut OnEach(FillBuiltIn(&mut registry)));
@@ -314,7 +315,7 @@ impl Registry {
         T::each(&mut OnEach(FillVenue { name, make, registry: self }));
     }
 
-    /// Makes this registry that of the whole program, if the program has none yet.
+    /// Makes this registry the one that the whole program uses, if none is installed yet.
     pub fn install(self) {
         let _ = REGISTRY.set(self);
     }
@@ -347,19 +348,20 @@ fn find<'a, M, A>(
     })
 }
 
-/// Returns the functions that attach a technique's ends behind dynamic calls; `None` for one that
-/// was never installed.
+/// Returns the functions that attach a technique's ends as boxed trait objects; `None` for a
+/// technique that was never installed.
 pub fn ends_of(technique: Technique) -> Option<BoxedEnds> {
     entry_of(technique).map(|entry| entry.ends)
 }
 
-/// Returns the loops of the queue benchmark for a technique; `None` for one that was never
-/// installed.
+/// Returns a technique's producer and consumer loops of the queue benchmark; `None` for a technique
+/// that was never installed.
 pub fn queue_loops_of(technique: Technique) -> Option<&'static TechniqueLoops> {
     entry_of(technique).map(|entry| &entry.loops)
 }
 
-/// Returns the techniques whose loops are compiled for them, without a dynamic call per message.
+/// Returns the techniques (kinds of queues) whose loops are compiled for their types, without a
+/// dynamic call per message.
 pub fn typed_techniques() -> Vec<Technique> {
     let all = Registry::installed().techniques.iter();
     all.filter(|entry| entry.is_typed).map(|entry| entry.technique).collect()

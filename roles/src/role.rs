@@ -29,7 +29,8 @@ use system::keys::WriteRights;
 use system::sandbox::AllowedFiles;
 use system::{memory, process};
 
-/// Runs one process of a run until the run ends, given the process's name and the run's address.
+/// Runs the process `name` of a run until the run ends; `run` is the address of the run's control
+/// segment.
 pub fn run(name: &str, run: &str) -> Result<()> {
     let (control, plan) = segments::control_at(run).context("this command is started by the launcher")?;
     let (is_spare, name) =

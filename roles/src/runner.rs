@@ -20,7 +20,8 @@ use system::process;
 use system::robust::RobustLock;
 use system::sandbox::{SandboxError, SandboxProfile};
 
-/// A runner of one thread's agent: the plan, control segment and thread with which it is run.
+/// The plan, control segment, log, sandbox and protection keys with which the agent of one thread
+/// is run.
 pub struct Runner<'a> {
     pub plan: &'a Plan,
     pub thread: &'a ThreadPlan,
@@ -34,7 +35,8 @@ pub struct Runner<'a> {
     pub keys: Option<ThreadKeys>,
 }
 
-/// The protection key of a strategy's thread: write rights and the report of a violation.
+/// The memory that a strategy's thread may write by its protection keys, and the function that
+/// reports a violation.
 pub struct ThreadKeys {
     pub rights: WriteRights,
     /// Publishes that the thread ends by a mistake; called from a signal handler on that thread.

@@ -51,7 +51,7 @@ impl<P, C> TechniqueEnds<P, C> {
     }
 }
 
-/// The functions that attach the ends of any technique behind dynamic calls.
+/// The functions that attach the ends of any technique (kind of queue) as boxed trait objects.
 pub type BoxedEnds = TechniqueEnds<BoxedProducer, BoxedConsumer>;
 
 impl BoxedEnds {
@@ -112,7 +112,7 @@ impl<P: Producer> AnyProducer for P {
     }
 }
 
-/// The sending end of any technique, behind dynamic calls.
+/// The sending end of any technique (kind of queue), boxed and called dynamically.
 pub struct BoxedProducer(Box<dyn AnyProducer>);
 
 impl BoxedProducer {
@@ -140,7 +140,7 @@ impl Producer for BoxedProducer {
     }
 }
 
-/// The receiving end of any technique, behind dynamic calls.
+/// The receiving end of any technique (kind of queue), boxed and called dynamically.
 pub struct BoxedConsumer(Box<dyn Consumer>);
 
 impl BoxedConsumer {

@@ -45,7 +45,7 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
         Self { strategy, session, market_feed: None, working_set: None }
     }
 
-    /// Adds market data, which the agent delivers if the strategy wants it.
+    /// Adds the market data that the agent delivers, if the strategy requests any.
     #[must_use]
     pub fn with_market_data(self, market: Option<Market>) -> Self {
         let market = market.filter(|_| self.strategy.wants_market_data());
@@ -55,7 +55,8 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
         }
     }
 
-    /// Adds a heap (memory) that the strategy walks between its orders.
+    /// Adds a working set: heap memory that the agent reads between the strategy's orders, as the
+    /// data of a larger strategy would be.
     #[must_use]
     pub fn with_working_set(self, working_set: Option<WorkingSet>) -> Self {
         Self { working_set: working_set.map(Box::new), ..self }

@@ -27,7 +27,8 @@ fn thread(plan: &Plan, index: StrategyIndex) -> Result<&ThreadPlan, AttachError>
     Ok(&plan.threads[thread])
 }
 
-/// Builds the context from the plan for the incarnation `epoch` of a strategy.
+/// Builds from the plan the context (identity, schedule and settings) of the incarnation `epoch` of
+/// a strategy.
 pub fn context(
     plan: &Plan,
     index: StrategyIndex,

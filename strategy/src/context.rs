@@ -60,15 +60,15 @@ impl Context {
         Self { inherited: Some(segment), ..self }
     }
 
-    /// Returns `true` if an earlier incarnation of the strategy has ended: it died and was
-    /// restarted, or an operator has replaced it.
+    /// Returns `true` if an earlier incarnation of the strategy has ended: it crashed and was
+    /// restarted, or an operator replaced it.
     pub const fn is_successor(&self) -> bool {
         self.epoch > 0
     }
 
-    /// Returns the positions that the strategy inherits: those of the engine when the predecessor
-    /// had ended; none in the first incarnation. A fill of a predecessor's order after that is not
-    /// in them.
+    /// Returns the positions that the strategy inherits: those in the engine at its predecessor's
+    /// end; none in the first incarnation. A fill of a predecessor's order after that is not in
+    /// them.
     pub fn positions(&self) -> impl Iterator<Item = InheritedPosition> {
         self.inherited.iter().flat_map(positions::read)
     }

@@ -21,7 +21,8 @@ struct CrosserState {
 }
 
 impl Crosser {
-    /// Creates a crosser that trades at the first `venues` venues, at the times of a player.
+    /// Creates a crosser that trades at the first `venues` venues, when the orders of `player`'s
+    /// schedule are due.
     pub fn new(player: Player, venues: u16) -> Self {
         Self { player, state: CrosserState { resting: vec![None; venues.into()] } }
     }

@@ -13,7 +13,8 @@ use shm::bell::Doorbell;
 use shm::ring::{Producer, spsc};
 use system::clock::Clock;
 
-/// A strategy's session with the engine, generic over the technique's producer.
+/// A strategy's session with the engine, which sends its orders, receives their reports and counts
+/// both. Generic over the technique's producer.
 pub struct Session<P> {
     strategy: u16,
     epoch: u16,
@@ -34,7 +35,8 @@ pub struct Session<P> {
 }
 
 impl<P: Producer> Session<P> {
-    /// Creates a session over the strategy's sending ring and its report ring.
+    /// Creates a session that sends orders through `submit` and receives reports from the ring
+    /// `returns`.
     pub fn new(
         strategy: u16,
         max_open: u64,
@@ -189,8 +191,8 @@ impl<P: Producer> Session<P> {
         self.submit.has_queued()
     }
 
-    /// Writes the checksums of the orders sent and of the reports received to the stamp log, at the
-    /// end.
+    /// Appends the checksums of all orders sent and of all reports received to the stamp log, when
+    /// the session ends.
     pub fn seal(&self, log: &mut StampLog) {
         let Self { strategy, epoch, .. } = *self;
         log.append_checksum(LinkEnd::sender(HandOff::Submit, strategy, epoch), self.submitted);

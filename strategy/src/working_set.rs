@@ -35,7 +35,8 @@ struct Line {
 
 const _: () = assert!(size_of::<Line>() as u64 == MemorySettings::LINE_BYTES);
 
-/// A heap whose cache lines a strategy walks between its orders.
+/// Heap memory whose cache lines are read between a strategy's orders, as the data of a larger
+/// strategy would be.
 pub struct WorkingSet {
     lines: Box<[Line]>,
     /// Index of the line at which the next step begins.

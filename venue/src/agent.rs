@@ -28,7 +28,8 @@ use system::clock::Clock;
 /// Maximum number of instructions that one duty cycle takes from each session.
 const BATCH: usize = 16;
 
-/// The receiver of an exchange's trades, and of its books before resting orders expire.
+/// The receiver of an exchange's trades, and of its order books at the end of trading, before the
+/// resting orders expire.
 pub trait TradeTape: Send {
     /// Records a trade on the tape.
     fn trade(&mut self, trade: &Trade, ticks: u64);
@@ -73,8 +74,8 @@ pub(crate) struct DeferredReport {
 }
 
 impl<T: TradeTape> ExchangeAgent<T> {
-    /// Creates the agent of an exchange. `sessions` has one for each credential; `tape` receives
-    /// trades and the last books.
+    /// Creates the agent of an exchange from its setup, its sessions with gateways and its trade
+    /// tape. `sessions` has one for each credential; `tape` receives trades and the last books.
     ///
     /// # Panics
     /// If the market is for another number of sessions.

@@ -22,8 +22,8 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Replays an exchange's journal, with the setup of the exchange. Fails if it begins with a
-    /// snapshot.
+    /// Replays an exchange's journal from its first record, and returns its orders, reports and
+    /// trades. Fails if the journal begins with a snapshot.
     pub fn from_journal(folder: &Path, setup: MarketSetup, time: Timebase) -> Result<Self, RecoveryError> {
         let mut replica = ExchangeReplica::new(setup, time);
         // Nothing is confirmed as sent, so all outputs are kept.

@@ -138,7 +138,8 @@ impl Market {
         self.is_closed && self.setup.exchange.is_empty()
     }
 
-    /// Returns the tick at which the next open order of the exchange expires.
+    /// Returns the tick at which the next open order of the exchange expires; `u64::MAX` if none
+    /// does.
     #[inline]
     pub fn next_expiry(&self) -> u64 {
         self.setup.exchange.next_expiry()
@@ -355,7 +356,8 @@ fn closing_report(order: &Order, venue: u16, status: OrderStatus, reason: u8) ->
     Report { venue, status, reason, filled: 0, cumulative: 0, ..Report::full_fill(order) }
 }
 
-/// Adds an opening book; returns the number of orders, or the first refused id and why.
+/// Adds the orders of an opening book to an exchange and returns their number; an error is the
+/// first refused id and the reason.
 pub fn open_with(
     exchange: &mut Exchange,
     orders: impl IntoIterator<Item = exchange::NewOrder>,

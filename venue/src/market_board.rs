@@ -50,8 +50,8 @@ impl MarketBoard {
         })
     }
 
-    /// Records which tops of book a command may change, for the next write. Called before the
-    /// command is applied.
+    /// Marks the instruments whose top of book a command may change, for the next
+    /// [`MarketBoard::write`]. Called before the command is applied.
     #[inline]
     pub fn before_command(&mut self, command: &Command, exchange: &Exchange) {
         let affected = match *command {
@@ -96,7 +96,8 @@ impl MarketBoard {
         }
     }
 
-    /// Publishes the tops of book that have changed, passes each to `written`, and counts them.
+    /// Publishes the tops of book that have changed, passes each to `written`, and returns their
+    /// number.
     #[inline]
     pub fn write(
         &mut self,

@@ -24,7 +24,8 @@ use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message, Order, OrderId, Report};
 use std::path::Path;
 
-/// The numbers of reports and trades that crashed exchanges have sent, from logs, rings and tape.
+/// The numbers of orders, reports and trades that an exchange's crashed predecessors have stamped
+/// or recorded, from logs and tape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputWatermarks {
     /// Number of orders that crashed exchanges stamped.
@@ -42,7 +43,8 @@ pub struct OutputWatermarks {
 }
 
 impl ExchangeReplica {
-    /// Turns the replica into a live exchange, after reading the rest of the journal in `folder`.
+    /// Turns the replica into the running exchange, after applying the rest of the journal in
+    /// `folder`.
     pub fn promote<T: TradeTape>(
         mut self,
         followed: Option<Reader>,

@@ -112,7 +112,8 @@ pub struct ExchangeSnapshot {
     market: MarketState,
 }
 
-/// The state of an exchange after a record of its journal, with outputs that may be unsent.
+/// A copy of an exchange that applies its journal's records, and keeps reports and trades that may
+/// not have been sent.
 pub struct ExchangeReplica {
     pub(crate) market: Market,
     pub(crate) output: ReplayedOutput,
@@ -137,7 +138,7 @@ impl ExchangeReplica {
         self.output.sessions.iter().any(|session| !session.reports.unconfirmed().is_empty())
     }
 
-    /// Drops reports that are known to be sent; `published` counts them by session.
+    /// Drops the replica's reports that were sent; `published` has the number sent on each session.
     pub fn confirm_sent(&mut self, published: &[u64]) {
         let sessions = self.output.sessions.iter_mut().zip(published);
         sessions.for_each(|(session, published)| session.reports.confirm(*published));

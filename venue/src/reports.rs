@@ -34,8 +34,8 @@ pub struct Trade {
     pub quantity: u64,
 }
 
-/// Converts a command's events into reports and trades. Fills of one order at one price share a
-/// report: a taker of many small orders would run out of numbers.
+/// Converts the matching engine's events for one command into execution reports and trades. Fills
+/// of one order at one price share a report: a taker of many small orders would run out of numbers.
 pub struct ReportBuilder<'a> {
     venue: u16,
     cause: Cause,
@@ -49,7 +49,7 @@ pub struct ReportBuilder<'a> {
     refused: Option<RejectReason>,
 }
 
-/// The reason in the report on an order that has used up its report numbers.
+/// The reason code in the closing report on an order that has no report number left.
 pub const TOO_MANY_REPORTS: u8 = 64;
 
 /// Converts the matching engine's reason for a rejection into the reason code of a report: 1 to 31.

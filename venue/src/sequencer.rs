@@ -5,7 +5,8 @@ use protocol::wire::{Instruction, MAX_STRATEGIES, Message, Order};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Restores the recorded order of a flow: holds each strategy's orders until their turn.
+/// A queue that returns the orders of a replayed flow in their recorded order: it holds each order
+/// until its turn.
 pub struct ReplaySequencer {
     order: Vec<u16>,
     next: usize,

@@ -18,7 +18,8 @@ pub(crate) struct SessionCounts {
 }
 
 impl SessionCounts {
-    /// Counts a gateway's message and decodes its instruction.
+    /// Checks and counts the number of a gateway's message, and decodes its instruction; `None` if
+    /// it cannot be decoded.
     #[inline]
     pub fn parse(&mut self, message: Message) -> Option<Instruction> {
         let number = u32::try_from(instruction_number(&message)).ok();
@@ -52,8 +53,8 @@ pub struct SessionEnd {
 const MAX_QUEUED_REPORTS: usize = 1024;
 
 impl SessionEnd {
-    /// Creates the exchange's queue for reports that a full ring refuses; `open` is the maximum of
-    /// open orders, and of an instruction's reports.
+    /// Creates the queue for a session's reports that do not fit in the ring to the gateway. `open`
+    /// is the maximum number of open orders, and of the reports of one instruction.
     pub fn queue(open: usize) -> SendQueue {
         SendQueue::with_capacity(2 * open + MAX_QUEUED_REPORTS)
     }

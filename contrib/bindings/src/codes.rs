@@ -39,7 +39,7 @@ pub const BH_NO_MARKET_DATA: i32 = -22;
 /// A defect of this library. The strategy is detached, and the launcher is notified.
 pub const BH_DEFECT: i32 = -23;
 
-/// Returns the generic text of a code.
+/// Returns the fixed text of a return code, such as `the run is ending` for BH_ENDING.
 pub const fn text(code: i32) -> &'static CStr {
     match code {
         0.. => c"done",
@@ -62,7 +62,7 @@ pub const fn text(code: i32) -> &'static CStr {
     }
 }
 
-/// Returns the return code for an order that was refused.
+/// Returns the return code, such as BH_BUSY, for the reason why a strategy's order was not sent.
 pub const fn from_refused(refused: Refused) -> i32 {
     match refused {
         Refused::Busy => BH_BUSY,

@@ -40,7 +40,7 @@ pub const BH_GOOD_TILL_CANCEL: u8 = 0;
 pub const BH_IMMEDIATE_OR_CANCEL: u8 = 1;
 /// A time in force: filled immediately and in full, or cancelled.
 pub const BH_FILL_OR_KILL: u8 = 2;
-/// A time in force: for the time of the condition BH_LIFE.
+/// A time in force: until the lifetime in the order's condition BH_LIFE has passed.
 pub const BH_GOOD_TILL_TIME: u8 = 3;
 
 /// Self-trade prevention: none, orders of one strategy trade with each other.
@@ -88,7 +88,8 @@ pub const BH_RESTATED: u8 = 10;
 /// The status of a cancel, replace or mass cancel: executed.
 pub const BH_DONE: u8 = 11;
 
-/// An order. All zeros are a limit buy order for nothing at venue 0, good till cancelled.
+/// An order as a strategy's program passes it to bh_send: operation, venue, instrument, price,
+/// quantity and terms. All zeros are a limit buy order for nothing at venue 0, good till cancelled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Order {
@@ -127,7 +128,8 @@ pub struct Order {
     pub reserved: [u8; 5],
 }
 
-/// A report on an order.
+/// A report on a strategy's order, as bh_poll returns it: status, fill, and open and total filled
+/// quantities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 pub struct Report {
@@ -235,7 +237,8 @@ fn from_code<T: Copy>(all: &[T], code: u8, error: &'static CStr) -> Result<T, &'
 }
 
 impl Order {
-    /// Validates the fields and converts them into an order request.
+    /// Validates the fields of a program's order and converts them into an order request; an error
+    /// names the first invalid field.
     ///
     /// # Errors
     /// The first invalid field and its range.
@@ -333,7 +336,8 @@ impl From<&wire::Report> for Report {
 }
 
 impl Tick {
-    /// Converts market data published at `written_ns`.
+    /// Converts an instrument's market data, published `written_ns` nanoseconds after the start of
+    /// the run, into the C layout.
     #[inline]
     pub fn from_tick(tick: &MarketTick, written_ns: u64) -> Self {
         let pair = |quote: Option<Quote>| quote.map_or((0, 0), |quote| (quote.price, quote.quantity));

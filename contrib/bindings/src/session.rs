@@ -27,7 +27,8 @@ pub(crate) struct RunInfo {
 }
 
 impl RunInfo {
-    /// Collects the facts about a strategy's run from its plan.
+    /// Collects from the run's plan the facts that a strategy's program can read: its context and
+    /// the number of instruments.
     pub fn new(plan: &Plan, context: Context) -> Self {
         Self { context, instruments: plan.trading().instrument_count().min(u16::MAX.into()) as u16 }
     }

@@ -31,7 +31,8 @@ impl BridgeDir {
         Ok(dir)
     }
 
-    /// Creates a directory for `join` and tests, named as of a run with this process as launcher.
+    /// Creates a bridge's directory for `join` and tests, named as if this process were the
+    /// launcher of a run.
     pub fn for_process(what: &str) -> io::Result<Self> {
         let me = std::process::id();
         let run = RunId::new(SystemTime::now(), me, start_time(me).unwrap_or(0));
@@ -65,12 +66,14 @@ impl BridgeDir {
         Ok(self.path().join(format!("aeron-{}", std::process::id())))
     }
 
-    /// Returns the session history that a crashed predecessor saved.
+    /// Returns the session history that a crashed bridge process saved (three words of
+    /// `SessionHistory::to_words`); `None` if it cannot be read.
     pub fn history(&self) -> Option<[u64; 3]> {
         read_history(&self.path().join(HISTORY))
     }
 
-    /// Saves the session history for a successor.
+    /// Saves the link's session history (three words of `SessionHistory::to_words`) for the process
+    /// that replaces this one after a crash.
     pub fn save_history(&self, words: [u64; 3]) -> io::Result<()> {
         let text = words.map(|word| word.to_string()).join(" ");
         let (new, whole) = (self.path().join("past.new"), self.path().join(HISTORY));

@@ -16,7 +16,8 @@ use std::collections::VecDeque;
 /// Capacity of the queues between bridge and strategy, in messages.
 const QUEUE_CAPACITY: usize = 4096;
 
-/// An event of the bridge that its strategy thread must handle.
+/// An event from the bridge's thread that the strategy thread at the engine's host must handle,
+/// such as an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BridgeEvent {
     Up,
@@ -28,7 +29,8 @@ pub enum BridgeEvent {
     Over,
 }
 
-/// The queues between a bridge's thread and its strategy thread, in one process.
+/// The queues and flags between a bridge's thread and its strategy thread, in one process at the
+/// engine's host.
 #[derive(Debug)]
 pub struct EngineQueues {
     pub events: ArrayQueue<BridgeEvent>,

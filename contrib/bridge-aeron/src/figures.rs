@@ -18,7 +18,7 @@ const OUTSIDE_NS: u64 = 60_000_000_000;
 
 const SHARES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)];
 
-/// A time between two hosts in `remote.json`, with its error.
+/// A time between two hosts in `remote.json`, in nanoseconds, with its maximum error.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// The figure in nanoseconds; `None` if it is smaller than its error.
@@ -27,7 +27,7 @@ pub struct Figure {
     pub error_ns: u64,
 }
 
-/// A stage of an order's way to the other host and back, in `remote.json`.
+/// Quantiles of one stage of an order's way to the other host and back, in `remote.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
     /// Name of the stage: `out`, `there`, `home` or `whole`.
@@ -36,7 +36,8 @@ pub struct Stage {
     pub quantiles: Vec<Figure>,
 }
 
-/// How far the engine's clock was ahead at one time, in `remote.json`.
+/// Bounds, in nanoseconds, on how far the engine's clock was ahead of the strategies' host's at one
+/// time, in `remote.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ahead {
     /// Description of the time.
@@ -47,7 +48,8 @@ pub struct Ahead {
     pub most_ns: i128,
 }
 
-/// The relation of the two hosts' clocks, in `remote.json`.
+/// The offset and the drift between the clocks of the engine's and the strategies' hosts, in
+/// `remote.json`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Clocks {
     /// Reason for which the offset is unknown.
@@ -58,7 +60,8 @@ pub struct Clocks {
     pub drift_ppm: Option<[f64; 2]>,
 }
 
-/// The figures of a bridge, as saved in `remote.json`.
+/// The measurements of a bridge, as saved in `remote.json`: order counts, ended sessions, latencies
+/// between the hosts and clock offsets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Crossing {
     /// Schema version.
@@ -112,7 +115,7 @@ impl Clocks {
 }
 
 impl Crossing {
-    /// Computes the figures of a bridge whose run has ended.
+    /// Computes a bridge's measurements for `remote.json` after its run has ended.
     pub fn new(run: &str, side: &StrategySide<'_>, link: &Link, error: Option<String>) -> Self {
         let offset = link.clocks.solve(&ClockAssumptions::default());
         let trips: Vec<_> = match &offset {

@@ -11,7 +11,8 @@ struct OpenOrder {
     echo: Echo,
 }
 
-/// The open orders of the strategies on the other host, by their id there and their sequence here.
+/// A map between the far host's ids of its open orders and the engine's sequence numbers of the
+/// same orders.
 #[derive(Debug)]
 pub struct OrderMap {
     /// The engine's venue for the far host's orders.
@@ -36,7 +37,8 @@ impl OrderMap {
         self.by_sequence.is_empty()
     }
 
-    /// Converts an order for the engine; `None`: its target is not open, and it is refused.
+    /// Converts a far host's order into a request to the engine; `None` (refused) for a mass cancel
+    /// or if its target is not open.
     pub fn to_engine(&self, order: &Order) -> Option<OrderRequest> {
         let target = match order.request.operation {
             Operation::New => 0,
@@ -49,13 +51,14 @@ impl OrderMap {
         Some(OrderRequest { venue: self.venue, target, trigger: 0, ..order.request })
     }
 
-    /// Records an order that was sent to the engine with `sequence`.
+    /// Records that an order of the far host was sent to the engine with the number `sequence`.
     pub fn record_sent(&mut self, sequence: u64, order: &Order, echo: Echo) {
         self.by_sequence.insert(sequence, OpenOrder { id: order.id, echo });
         self.sequences.insert(order.id, sequence);
     }
 
-    /// Converts a report for the other host, with its order's echo; `None`: the order is not open.
+    /// Converts an engine's report for the far host, the first one with its order's clock readings
+    /// (`Echo`); `None`: the order is not open.
     pub fn for_far_host(&mut self, report: &Report) -> Option<(Report, Option<Echo>)> {
         let sequence = report.id.sequence();
         let OpenOrder { id, echo } = *self.by_sequence.get(&sequence)?;
@@ -67,7 +70,8 @@ impl OrderMap {
     }
 }
 
-/// Returns the closing report of an order that gets no more reports from the engine.
+/// Builds the closing report, without a fill, for an order that gets no more reports from the
+/// engine.
 pub const fn last_report(
     order: &Order,
     number: u8,

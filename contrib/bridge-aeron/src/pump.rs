@@ -46,7 +46,7 @@ pub fn now() -> u64 {
     Monotonic.now()
 }
 
-/// A bridge's thread, which returns why it could not go on.
+/// The join handle of a bridge's thread, which returns the reason if it failed.
 pub type BridgeThread = JoinHandle<Result<(), String>>;
 
 /// Starts a bridge's thread, and waits until its transport, with files in `folder`, is open.
@@ -112,7 +112,8 @@ pub fn run(
     }
 }
 
-/// Moves waiting items into a queue while it has room. Returns the number moved.
+/// Moves items from the front of `waiting` into a queue while it has room. Returns the number
+/// moved.
 pub fn hand_over<T: Copy>(waiting: &mut VecDeque<T>, queue: &ArrayQueue<T>) -> usize {
     let mut given = 0;
     while waiting.front().is_some_and(|first| queue.push(*first).is_ok()) {

@@ -23,8 +23,9 @@ use launcher::protocol::wire::{
 };
 use std::collections::{HashMap, VecDeque};
 
-/// Maximum time without a session in which orders wait for a new one, in nanoseconds. With the
-/// timeout of a session it is less than the ten seconds of a run's progress timeout.
+/// Maximum time for which orders wait while no session with the engine's host is open, in
+/// nanoseconds. With the timeout of a session it is less than the ten seconds of a run's progress
+/// timeout.
 pub const RECONNECT_TIMEOUT_NS: u64 = 6_000_000_000;
 
 /// Maximum time at the end of the run until the peer has acknowledged it, in nanoseconds.
@@ -58,7 +59,8 @@ impl Default for StrategyQueues {
     }
 }
 
-/// Numbers of orders by outcome; each order of the venue is in exactly one of the first five.
+/// Numbers of orders by outcome, and of cancels and invalid reports. Each order of the venue is in
+/// exactly one of the first five.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Orders {
     /// Orders whose last report came from the engine or its bridge.
@@ -313,7 +315,8 @@ impl<'a> StrategySide<'a> {
         self.has_given_up = true;
     }
 
-    /// Refuses all requests until the end of the run, because the transport has failed.
+    /// Refuses all orders of the strategies until the run ends, because the transport to the
+    /// engine's host has failed.
     pub fn refuse_all(&mut self) {
         while !self.queues.is_ending.is_up() {
             while let Some(request) = self.queues.requests.pop() {

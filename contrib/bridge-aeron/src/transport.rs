@@ -121,7 +121,8 @@ impl Transport {
         Ok(Self { publication, subscription, client, driver, is_broken: false })
     }
 
-    /// Runs Aeron's driver and client once, and returns the amount of work done.
+    /// Runs one work cycle of Aeron's media driver and client, and returns the amount of work that
+    /// they report.
     pub fn turn(&mut self) -> Result<usize, TransportError> {
         if self.is_broken || self.client.is_closed() {
             return Err(TransportError::Aeron { what: "a stream", text: "it is closed".into() });

@@ -75,7 +75,8 @@ fn start_bridge(context: &VenueContext, queues: Arc<StrategyQueues>) -> Result<B
     })
 }
 
-/// Returns the number of this process's first attempt, larger than those of earlier processes.
+/// Returns the number of this process's first attempt to open a session: the wall-clock time in
+/// nanoseconds, so above earlier processes' numbers.
 pub fn first_attempt() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX / 2))

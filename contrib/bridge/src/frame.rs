@@ -153,7 +153,7 @@ impl Frame {
         bytes
     }
 
-    /// Verifies the checksum of received bytes and decodes the frame.
+    /// Decodes a frame from received bytes; `None` if its length, checksum or content is invalid.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; FRAME] = bytes.try_into().ok()?;
         let mut words = [0; WORDS];
@@ -194,7 +194,8 @@ impl Frame {
         Some(frame)
     }
 
-    /// Returns the fields of a bridge's control frame; defaults for a frame with a message.
+    /// Returns a control frame's fields; default values for a frame with a message or with invalid
+    /// fields.
     pub fn control(&self) -> ControlFields {
         match self.kind {
             FrameKind::Data => ControlFields::default(),

@@ -37,8 +37,8 @@ impl OpenOrder {
         self.replaces = self.replaces.saturating_add(1);
     }
 
-    /// Returns the report with which the session closes an order itself, without the venue's
-    /// answer.
+    /// Builds the report with which the validating session closes an order without an answer from
+    /// the venue.
     pub const fn closing_report(&self, id: OrderId, status: OrderStatus, reason: Reject) -> Report {
         let (cumulative, number) = (self.filled, self.next_number);
         let report = Report::rejected(&self.order, reason);

@@ -26,7 +26,8 @@ use system::clock::Timebase;
 
 use crate::venue::{CancelSweep, Reports, ReportsFull, SessionCounts, Venue, VenueInfo};
 
-/// The limits on reports that a validating session enforces on its venue.
+/// The limits that a validating session enforces on its venue: maximum silence about an order, and
+/// maximum open orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidationRules {
     /// Maximum silence of the venue about an open order, in nanoseconds.
@@ -35,7 +36,8 @@ pub struct ValidationRules {
     pub max_held: usize,
 }
 
-/// A venue whose every report is checked, for venues that are not trusted.
+/// A wrapper for a venue that is not trusted, which checks each of the venue's reports before the
+/// gateway receives it.
 pub struct ValidatingSession<V> {
     venue: V,
     state: SessionState,

@@ -9,8 +9,8 @@ use roles::registry::{Links, Registry};
 use shm::ring::Link;
 use techniques::TechniqueVisitor;
 
-/// Creates a registry with the built-in strategies and venues, and with measured loops for the
-/// given and all built-in techniques.
+/// Creates a registry of the built-in strategies and venues, with loops compiled for each given and
+/// built-in technique (kind of queue).
 pub fn registry<T: Links>() -> Registry {
     let mut registry = Registry::with_built_in::<T>();
     compile(&mut registry);

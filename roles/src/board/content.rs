@@ -3,7 +3,8 @@
 const WRITE: u64 = 0x9E37_79B9_7F4A_7C15;
 const PLACE: u64 = 0xD1B5_4A32_D192_ED03;
 
-/// Fills a board's `value` with words that identify write `number`, counted over all cells.
+/// Fills a board cell's value with words derived from the number of its write, so that a torn value
+/// can be detected. Writes are numbered over all cells.
 #[inline(always)]
 pub fn fill(value: &mut [u64], number: u64) {
     let mut word = number.wrapping_add(1).wrapping_mul(WRITE);

@@ -40,8 +40,8 @@ impl BoardHistograms {
         self.whole[measure as usize].add(ticks);
     }
 
-    /// Adds a duration in ticks to the histogram of its measure, and to that of the part of the
-    /// board's run in which it began. The last part includes what began later.
+    /// Adds a duration in ticks to the whole run's histogram of `measure`, and to that of the part
+    /// in which it began. The last part includes what began later.
     #[inline(always)]
     pub fn measure_at(&self, measure: BoardMeasure, began: u64, ticks: u64) {
         self.measure(measure, ticks);

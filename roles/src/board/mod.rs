@@ -20,7 +20,8 @@ use system::clock::{Clock, ClockSource, Monotonic, Timebase, Tsc};
 /// Maximum sleep of a reader without a check of the run's state.
 const SLEEP: Duration = Duration::from_millis(10);
 
-/// The reading end of the measured board: the real one, or a broken one that the check must detect.
+/// The reading end of the board in its benchmark: the real one, or a deliberately broken one that
+/// the result check must detect.
 pub trait BoardRead {
     /// Returns the number of the newest version of a cell.
     fn version(&self, cell: usize) -> u64;
@@ -58,7 +59,8 @@ pub enum BoardEnd {
     Reader(board::Reader),
 }
 
-/// The settings, clock and results of one end of the board benchmark.
+/// The settings, clock and result memory of one thread in the board benchmark: the writer, or a
+/// reader.
 #[allow(missing_docs, reason = "the names say it")]
 pub struct BoardAgent<'a> {
     pub work: &'a BoardWork,

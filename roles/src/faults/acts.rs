@@ -51,7 +51,8 @@ impl Leak {
     }
 }
 
-/// What the injected faults of a strategy act with: their progress, and paths, process id and core.
+/// The state that a strategy's injected faults use: their progress, the memory that they damage,
+/// and the process's surroundings.
 pub struct FaultContext {
     strategy: u16,
     /// The memory of this process is not limited yet.
@@ -110,8 +111,8 @@ impl FaultContext {
         }
     }
 
-    /// Makes the fault end only the strategy's thread, by a panic, as for a thread of the engine's
-    /// process.
+    /// Sets whether the strategy is a thread of the engine's process, so that a fault ends only
+    /// this thread, by a panic.
     #[must_use]
     pub fn as_engine_thread(self, is_engine_thread: bool) -> Self {
         Self { is_engine_thread, ..self }
@@ -233,7 +234,8 @@ pub fn perform(kind: FaultKind, context: &mut FaultContext) {
     }
 }
 
-/// Writes forged values into the faulty thread's own status block.
+/// Writes a forged heartbeat or a forged end state into the status block of the faulty strategy's
+/// own thread.
 pub fn forge_status(kind: FaultKind, context: &FaultContext) {
     let Some(status) = &context.status else { return };
     match kind {

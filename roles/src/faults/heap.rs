@@ -32,13 +32,14 @@ impl HeapBlock {
         BLOCKS.get(attached, name).map(|block| *block)
     }
 
-    /// Overwrites the heap block, as another strategy's fault.
+    /// Overwrites every word of this strategy's heap block, as the injected fault of another
+    /// strategy.
     pub fn overwrite(self) {
         self.0.iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
     }
 
-    /// Reads the whole heap block, as another strategy's fault. Returns the XOR of its words, so
-    /// that no read is optimized away.
+    /// Reads every word of this strategy's heap block, as the injected fault of another strategy.
+    /// Returns the XOR of its words, so that no read is optimized away.
     pub fn read(self) -> u64 {
         self.0.iter().fold(0, |sum, word| sum ^ word.load(Ordering::Relaxed))
     }

@@ -199,13 +199,14 @@ struct FaultyState {
     act: FaultAction,
 }
 
-/// A strategy's producer whose pushes may be abandoned or hang at a step, as a fault requests.
+/// A wrapper of a strategy's producer whose pushes may be abandoned or hang halfway, as an injected
+/// fault requests.
 #[derive(Clone)]
 pub struct FaultyProducer(Arc<Mutex<FaultyState>>);
 
 impl FaultyProducer {
-    /// Allocates the block on the strategy's heap that another strategy's fault hits, if this
-    /// strategy is the target of one. Called where the strategy's own memory is allocated.
+    /// Allocates the heap block that another strategy's injected fault accesses, if this strategy
+    /// is the target of one. Called where the strategy's own memory is allocated.
     pub fn expose_heap(&self, attached: &mut Attached<'_>) {
         let mut shared = self.shared();
         if shared.faults.is_target {

@@ -22,8 +22,8 @@ pub const PROCESSES: usize = 256;
 pub const FILES: usize = 4096;
 /// Mebibytes that a resource fault writes to disk: one and a half times a container's limit.
 pub const DISK_MIB: usize = 96;
-/// Number of child processes that a memory fault starts: together a quarter more than a container's
-/// limit. Each has [`CHILD_BYTES`].
+/// Number of child processes that a memory fault starts: together they use a quarter more memory
+/// than a container's limit. Each has [`CHILD_BYTES`].
 pub const CHILDREN: usize = 80;
 /// Memory of each child process of a memory fault, in bytes. Little, so that starting one in a duty
 /// cycle does not seem to hang.

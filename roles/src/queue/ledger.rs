@@ -16,9 +16,9 @@ fn check_of(producer: u64, number: u64, stamp: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// Returns an event of the queue benchmark as the words of a message, and its checksum. They are
-/// producer, number, tick, checksum, filler, and the checksum again, so that a mixture of two
-/// events is found.
+/// Builds the message of one event of the queue benchmark, and returns it with its checksum. The
+/// message's words are producer, number, tick, checksum, filler, and the checksum again, so that a
+/// mixture of two events is found.
 #[inline(always)]
 pub fn event(producer: u64, number: u64, stamp: u64) -> (Message, u64) {
     let check = check_of(producer, number, stamp);
@@ -27,8 +27,8 @@ pub fn event(producer: u64, number: u64, stamp: u64) -> (Message, u64) {
     (message, check)
 }
 
-/// A check of the queue benchmark that a consumer takes each event once, whole and in its
-/// producer's order.
+/// A check in the queue benchmark that a consumer takes each event exactly once, undamaged and in
+/// its producer's order.
 pub struct Ledger<'a> {
     results: &'a AtomicWords,
     /// Expected next number of each producer.
@@ -95,7 +95,8 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Stores the check's counts in the consumer's counters.
+    /// Stores the checksum and the numbers of damaged, disordered and missing events in the
+    /// consumer's counters.
     pub fn close(&self, counters: &AgentSlot<'_>) {
         for (counter, value) in [
             (ConsumerCounter::Checksum, self.sum),

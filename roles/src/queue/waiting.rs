@@ -63,7 +63,8 @@ impl WaitStrategy {
         self.wakes += 1;
     }
 
-    /// Disarms the doorbell of a queue's end after an event was taken or pushed.
+    /// Disarms the doorbell, on which a parked end of the queue waits, after an event was taken or
+    /// pushed.
     #[inline(always)]
     pub fn on_progress(&mut self) {
         if let WaitingKind::Park { park, armed } = &mut self.kind

@@ -19,9 +19,8 @@ pub struct Turns {
 }
 
 impl Schedule {
-    /// Divides the orders of each strategy in time among `groups` strategies, and returns the
-    /// schedule with `groups` times as many strategies. Due times, requests and the number of
-    /// orders stay.
+    /// Splits each strategy's orders by time among `groups` strategies, and returns the schedule
+    /// with `groups` times as many strategies. Due times, requests and the number of orders stay.
     ///
     /// A block is as many epochs as there are groups. In each block every group has one epoch, in
     /// an order drawn from the seed: whatever drifts or repeats in the machine meets all groups

@@ -7,9 +7,9 @@ use protocol::wire::{Operation, OrderRequest, Side, WireError};
 /// hours).
 pub const MAX_DELAY_NS: u64 = (1 << 48) - 1;
 
-/// The flag in a cancel's target which marks it as a resting order of the recording, which has no
-/// sequence. The order was resting before the schedule began: the target is then this bit and the
-/// recording's order id below it. No sequence has the bit.
+/// The flag bit in a cancel's target for an order that rested in the book before the recorded flow
+/// began. The target is then this bit and the recording's order id below it. No sequence has the
+/// bit.
 pub const RESTING: u64 = 1 << 63;
 
 /// An order of a schedule: due time, venue, request and delay at the venue.

@@ -8,13 +8,14 @@ use core::ffi::CStr;
 /// Version of this interface: major in the upper 16 bits, minor below. A library serves programs of
 /// its major version and of no later minor version.
 pub const BHQ_VERSION: u32 = 0x0001_0002;
-/// Version of the layout that pushes and pops without a call work with: bhq_fast_sender_of.
+/// Version of the memory layout that a compiled program passes to bhq_fast_sender_of and
+/// bhq_fast_receiver_of, to push and pop without a call.
 pub const BHQ_LAYOUT: u32 = 2;
 /// Maximum size of a message in bytes.
 pub const BHQ_MAX_MESSAGE_BYTES: usize = 65_536;
 /// Maximum number of producers of a queue.
 pub const BHQ_MAX_PRODUCERS: u32 = 1_024;
-/// Nanoseconds, 100 ms: wait for the descriptor of bhq_wait_fd at most for as long, then pop again.
+/// Maximum wait for the descriptor of bhq_wait_fd before the next pop, in nanoseconds (100 ms).
 pub const BHQ_MAX_WAIT_NS: u64 = 100_000_000;
 
 /// State of a producer: bhq_attach_sender may attach a sender.
@@ -30,8 +31,8 @@ pub const BHQ_STATE_RETIRED: i32 = 3;
 pub const BHQ_OK: i32 = 0;
 /// The queue has no room for the message now, which was not taken: push it again later.
 pub const BHQ_FULL: i32 = -1;
-/// A producer broke the protocol and is not read any more: bhq_faulty_producer. The next pop
-/// continues with the others.
+/// A producer broke the protocol and is not read any more: bhq_faulty_producer returns its index.
+/// The next pop continues with the others.
 pub const BHQ_FAULT: i32 = -2;
 /// No queue has that name.
 pub const BHQ_NOT_FOUND: i32 = -3;
@@ -66,7 +67,8 @@ pub const BHQ_BAD_CAPACITY: i32 = -19;
 pub const BHQ_BAD_PRODUCERS: i32 = -20;
 /// The queue has no producer of that index.
 pub const BHQ_BAD_INDEX: i32 = -21;
-/// The descriptors are not those of a sealed queue, or the queue has a name and none.
+/// The descriptors are not those of a sealed queue (one without a name), or the queue has a name
+/// and so no descriptors.
 pub const BHQ_BAD_DESCRIPTORS: i32 = -22;
 /// A message was taken: release it or put it back before the next one.
 pub const BHQ_TAKEN: i32 = -23;
@@ -81,7 +83,7 @@ pub const BHQ_DEFECT: i32 = -27;
 /// The program was compiled for another layout than the library's: compile it again.
 pub const BHQ_BAD_LAYOUT: i32 = -28;
 
-/// Returns the generic text of a code.
+/// Returns the fixed text of a return code, such as `the queue is full` for BHQ_FULL.
 pub const fn text(code: i32) -> &'static CStr {
     match code {
         0.. => c"done",

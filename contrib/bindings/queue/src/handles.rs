@@ -14,8 +14,8 @@ pub struct SenderHandle {
     pub(crate) fast: usize,
 }
 
-/// The sender's state that bhq_fast_push of bulkhead_queue_inline.h reads and writes. A program
-/// does not use the fields.
+/// A sender's position and its queue's layout, which the inline C function bhq_fast_push reads and
+/// writes to push without a call. A program does not use the fields.
 #[derive(Debug)]
 #[repr(C)]
 pub struct FastSender {
@@ -53,8 +53,8 @@ pub struct ReceiverHandle {
     pub(crate) fast: usize,
 }
 
-/// The receiver's state that bhq_fast_pop of bulkhead_queue_inline.h reads and writes. A program
-/// does not use the fields.
+/// A receiver's position and its queue's layout, which the inline C function bhq_fast_pop reads and
+/// writes to pop without a call. A program does not use the fields.
 #[derive(Debug)]
 #[repr(C)]
 pub struct FastReceiver {

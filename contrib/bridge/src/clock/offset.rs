@@ -8,7 +8,8 @@ use thiserror::Error;
 const RESOLUTION_NS: f64 = 1.0;
 const PPM: f64 = 1e-6;
 
-/// The assumptions about the clocks of the two hosts: nothing is assumed about delays.
+/// Assumed maxima of the drift between two hosts' clocks and of its change, in parts per million;
+/// message delays may be arbitrary.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockAssumptions {
     /// Maximum difference of the two clocks' rates, in parts per million.
@@ -100,7 +101,8 @@ impl Offset {
         Interval { low: self.base + low.floor() as i128, high: self.base + high.ceil() as i128 }
     }
 
-    /// Returns bounds on the rate at which the other host's clock gains, in ppm, up to the wander.
+    /// Returns bounds on the constant part of the rate at which the other host's clock gains, in
+    /// parts per million.
     pub fn drift_ppm(&self) -> Interval<f64> {
         Interval { low: self.drift.low / PPM, high: self.drift.high / PPM }
     }
@@ -118,8 +120,8 @@ impl Offset {
         Interval { low: low - RESOLUTION_NS, high: high + RESOLUTION_NS }
     }
 
-    /// Returns the stages of a message's round trip between hosts, which add up to the whole;
-    /// `None`: impossible readings.
+    /// Splits a message's round trip between hosts into its stages, which add up to the whole;
+    /// `None` if the readings are impossible.
     pub fn stages(&self, readings: &RoundTrip) -> Option<RoundTripStages> {
         let RoundTrip { sent, arrived, answered, returned } = *readings;
         let (whole, there) = (returned.checked_sub(sent)?, answered.checked_sub(arrived)?);

@@ -47,7 +47,8 @@ impl Bounds {
         }
     }
 
-    /// Returns the bounds from the frames of one direction, in the order of time.
+    /// Returns the bounds on the clock offset from the frames of one direction, by time: the
+    /// tightest of each time bucket.
     pub fn all(&self) -> Vec<Bound> {
         self.0.iter().flatten().copied().collect()
     }

@@ -61,7 +61,8 @@ pub struct RoundTripStages {
     pub whole: u64,
 }
 
-/// Returns a quantile (nearest rank) of uncertain values; `None` without values or for a bad share.
+/// Returns a quantile (nearest rank) of uncertain values; `None` without values or if `share` is
+/// not in 0 to 1.
 pub fn quantile(values: &[UncertainNs], share: f64) -> Option<UncertainNs> {
     if values.is_empty() || !(0.0..=1.0).contains(&share) {
         return None;

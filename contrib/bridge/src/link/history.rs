@@ -2,8 +2,9 @@
 
 use super::Broken;
 
-/// The number of messages that were taken in the link's last session with any; outcomes of earlier
-/// sessions are settled.
+/// A summary of one link end's ended sessions, from which it answers its peer how many messages of
+/// a session it took. It has the number for the last session in which any were taken; outcomes of
+/// earlier sessions are settled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionHistory {
     /// The first session of this side; 0: none yet. Earlier ones are unknown.

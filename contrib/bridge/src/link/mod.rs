@@ -218,8 +218,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// Creates the link's end at the strategy's host, with attempts numbered from `first`, above
-    /// any predecessor's.
+    /// Creates the link's end at the strategies' host; its attempts to open a session are numbered
+    /// from `first`, above any predecessor's.
     pub fn strategy_side(run: u32, first: u64, timing: Timing) -> Self {
         Self::new(Side::Strategy, run, 0, first, timing)
     }
@@ -299,14 +299,16 @@ impl Link {
         self.events.pop_front()
     }
 
-    /// Queues a message for the peer, with the echo of the message that it refers to. Returns
-    /// `false` if no session is open, or [`WINDOW`] messages are unconfirmed.
+    /// Queues a message for the peer; `about` has the sent and received times of the peer's message
+    /// that it answers. Returns `false` if no session is open, or [`WINDOW`] messages are
+    /// unconfirmed.
     #[must_use]
     pub fn try_send(&mut self, message: Message, about: Option<Echo>) -> bool {
         self.state == LinkState::Up && !self.wants_end && self.outbox.try_push(message, about)
     }
 
-    /// Announces that this end sends no more; the link is over once both sides have everything.
+    /// Announces that this end sends no more messages; the link is over once both ends have
+    /// received everything.
     pub fn end(&mut self) {
         if !self.wants_end {
             (self.wants_end, self.due_ns) = (true, 0);
@@ -344,8 +346,9 @@ impl Link {
         }
     }
 
-    /// Passes the frames to send to `offer`, until it returns `false` for one, which the next call
-    /// builds again. Returns the number sent. Must be called at least once per heartbeat interval.
+    /// Builds the frames that are due and passes them to `offer`, until it returns `false` for one,
+    /// which the next call builds again. Returns the number sent. Must be called at least once per
+    /// heartbeat interval.
     pub fn poll<F>(&mut self, now: u64, mut offer: F) -> usize
     where
         F: FnMut(&[u8; FRAME]) -> bool,

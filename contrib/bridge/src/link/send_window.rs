@@ -29,7 +29,8 @@ impl SendWindow {
         Self { waiting: VecDeque::with_capacity(WINDOW), taken: 0, transmitted: 0 }
     }
 
-    /// Adds a message with the frame that it answers. Returns `false` if the window is full.
+    /// Adds a message to be sent, with the times of the peer's frame that it answers. Returns
+    /// `false` if the window is full.
     #[must_use]
     pub fn try_push(&mut self, message: Message, about: Option<Echo>) -> bool {
         let has_room = !self.is_full();
@@ -44,7 +45,8 @@ impl SendWindow {
         self.waiting.len() >= WINDOW
     }
 
-    /// Returns the next message to transmit, with its number and the frame that it answers.
+    /// Returns the next message to transmit, its number in the session, and the times of the peer's
+    /// frame that it answers.
     pub fn next(&self) -> Option<(u64, Message, Option<Echo>)> {
         let at = usize::try_from(self.transmitted - self.taken).ok()?;
         self.waiting.get(at).map(|(message, about)| (self.transmitted + 1, *message, *about))
@@ -63,7 +65,8 @@ impl SendWindow {
         self.waiting.is_empty()
     }
 
-    /// Removes the first `taken` messages of the session; `false`: fewer were transmitted.
+    /// Removes the messages of the session up to number `taken`, which the peer has confirmed;
+    /// returns `false` if fewer were transmitted.
     #[must_use]
     pub fn try_confirm(&mut self, taken: u64) -> bool {
         if taken > self.transmitted {
@@ -77,8 +80,8 @@ impl SendWindow {
         true
     }
 
-    /// Empties the window of unconfirmed messages. Returns messages that may have been taken, and
-    /// those not transmitted.
+    /// Removes all unconfirmed messages from the window when its session has ended. Returns
+    /// messages that may have been taken, and those not transmitted.
     pub fn drain(&mut self) -> (Vec<UnconfirmedMessage>, Vec<UnconfirmedMessage>) {
         let first = self.taken + 1;
         let mut all: Vec<UnconfirmedMessage> = (first..)

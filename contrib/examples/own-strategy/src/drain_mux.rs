@@ -12,14 +12,15 @@ use launcher::shm::ring::{
 /// How many messages one ring gives before the next has its turn.
 const BURST: usize = 8;
 
-/// The technique `drain-mux`: a ring for each producer, of which the consumer takes up to `BURST`
-/// messages in turn: fewer polls of empty rings under load than in `spsc-mux`, and less fair.
+/// The technique (kind of queue) `drain-mux`: a ring per producer, from each of which the consumer
+/// takes up to `BURST` messages in turn. It polls fewer empty rings under load than `spsc-mux`, and
+/// is less fair.
 pub struct DrainMux;
 
 /// A producer of the technique `drain-mux`: it writes a ring of its own.
 pub struct Sender(spsc::Producer);
 
-/// The consumer of `drain-mux`: all rings, and the one to poll next.
+/// The consumer of `drain-mux`: the rings of all producers, and the index of the one to poll next.
 pub struct Receiver {
     /// Whether each is taken from: not while its producer is dead, and no more if it misbehaved.
     rings: Vec<(spsc::Consumer, bool)>,

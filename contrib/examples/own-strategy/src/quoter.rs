@@ -18,7 +18,8 @@ pub struct Quoter {
 }
 
 impl Quoter {
-    /// Creates a quoting strategy without a position; those of a run start at different venues.
+    /// Creates a quoting strategy without a position, whose first venue depends on its index in the
+    /// run.
     pub fn new(context: &Context) -> Self {
         Self {
             held: 0,

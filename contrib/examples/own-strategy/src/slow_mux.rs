@@ -15,10 +15,12 @@ const DELAY_NS: f64 = 50.0;
 const ROUNDS: u32 = 20_000;
 const TRIALS: u32 = 50;
 
-/// `spsc-mux`, with a delay of 50 ns before each push of an order, but not of a completion.
+/// The technique (kind of queue) `slow-mux`: `spsc-mux` with a delay of 50 ns before each push of
+/// an order by a strategy. Pushes of completions, from gateways to the engine, are not delayed.
 pub struct SlowMux;
 
-/// The producer of `slow-mux`: a ring of `spsc-mux`, and the number of rounds that it waits.
+/// The producer of `slow-mux`: a ring of `spsc-mux`, and the number of loop rounds that delay each
+/// push.
 pub struct SlowSender {
     ring: SpscMuxProducer,
     rounds: u32,

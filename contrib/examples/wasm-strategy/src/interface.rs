@@ -57,7 +57,8 @@ impl Host {
         }
     }
 
-    /// Keeps a report until the module polls.
+    /// Stores a report until the WebAssembly module polls; drops it if the module has finished or
+    /// the buffer is full.
     #[inline]
     pub fn push_report(&mut self, report: Report) {
         if self.is_finished {
@@ -70,7 +71,8 @@ impl Host {
         self.reports.push_back(report);
     }
 
-    /// Begins a call of the module.
+    /// Prepares the host for a call of the WebAssembly module; fails if reports for the module did
+    /// not fit in the buffer.
     ///
     /// # Errors
     /// It has left too many reports behind.
@@ -84,7 +86,8 @@ impl Host {
         Ok(())
     }
 
-    /// Returns the amount of work since [`Host::begin_call`]: 0 lets the thread idle.
+    /// Returns the module's amount of work since [`Host::begin_call`], plus one if reports wait; 0
+    /// lets the thread idle.
     #[inline]
     pub fn work(&self) -> usize {
         self.work + usize::from(!self.reports.is_empty())

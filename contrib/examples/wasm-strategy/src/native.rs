@@ -19,7 +19,7 @@ pub struct NativePlayer {
 }
 
 impl NativePlayer {
-    /// Creates a player; those of a run start at different venues.
+    /// Creates a player whose first venue depends on its index in the run.
     pub fn new(context: &Context) -> Self {
         let venue = context.strategy % context.venues;
         Self { is_open: false, venue, venues: context.venues, side: Side::Buy }

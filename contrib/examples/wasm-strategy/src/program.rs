@@ -14,8 +14,8 @@ const PLAYER: &str = include_str!("../modules/player.wat");
 /// The function of the player that each hostile module replaces.
 const HARMLESS: &str = "(func $misbehave)";
 
-/// The hostile modules: the name of the strategy's kind, and what it does after its hundredth
-/// order.
+/// The hostile strategies: the name of each kind, and the WebAssembly text of the function that it
+/// runs after its hundredth order.
 pub const HOSTILE: [(&str, &str); 6] = [
     ("wasm-loop", include_str!("../modules/hostile/loop.wat")),
     ("wasm-grow", include_str!("../modules/hostile/grow.wat")),
@@ -25,7 +25,7 @@ pub const HOSTILE: [(&str, &str); 6] = [
     ("wasm-recursion", include_str!("../modules/hostile/recursion.wat")),
 ];
 
-/// A module that is compiled once in a process, at its first use.
+/// A WebAssembly module that is compiled once per process, at its first use.
 pub struct Program {
     name: String,
     /// In text or binary form.
@@ -35,13 +35,13 @@ pub struct Program {
 }
 
 impl Program {
-    /// Creates the program of a module in text or binary form.
+    /// Creates a program from a WebAssembly module in text or binary form, without compiling it.
     pub fn new(name: &str, source: impl Into<Vec<u8>>, settings: &Settings) -> Self {
         Self { name: name.into(), source: source.into(), settings: settings.clone(), ready: OnceLock::new() }
     }
 
-    /// Reads the module that the settings name and compiles it; without one returns the built-in
-    /// player.
+    /// Reads and compiles the WebAssembly module that the settings name; returns the built-in
+    /// player if they name none.
     ///
     /// # Errors
     /// The file cannot be read, is no module, or imports or exports other things.
@@ -55,8 +55,8 @@ impl Program {
         Ok(program)
     }
 
-    /// Returns a strategy that misbehaves: the built-in module with `function`, in WAT, in the
-    /// place of its empty `$misbehave`.
+    /// Creates a program that misbehaves: the built-in player with the WebAssembly text `function`
+    /// in place of its empty `$misbehave`.
     pub fn hostile(name: &str, function: &str, settings: &Settings) -> Self {
         assert!(PLAYER.contains(HARMLESS), "what hostile modules replace");
         Self::new(name, PLAYER.replace(HARMLESS, function), settings)

@@ -11,7 +11,7 @@ const DEFAULT_MEMORY_MIB: u64 = 64;
 /// Largest memory in MiB that a module can address.
 const MAX_MEMORY_MIB: u64 = 4_096;
 
-/// The module to run and its limits.
+/// The WebAssembly module to run, the time limit of each call and the memory limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// File of the module of kind `wasm`, binary or text; `None`: the built-in player.

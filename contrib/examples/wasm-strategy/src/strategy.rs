@@ -31,7 +31,7 @@ struct Running {
 }
 
 impl WasmStrategy {
-    /// Creates a strategy with an instance of a program of its own.
+    /// Creates a strategy with its own instance of the program's WebAssembly module.
     pub fn new(program: &Arc<Program>, context: &Context) -> Self {
         let running = instantiate(program, context);
         Self { program: Arc::clone(program), running, has_epochs: false }

@@ -86,9 +86,8 @@ pub fn replay_from(name: &str, input: impl Read, settings: &Replay) -> Result<Sc
     Ok(dealer.schedule())
 }
 
-/// Reads the time (nanoseconds) and the venue of each row of a recorded flow, in file order, and
-/// passes them to `each`; the venue is 0 without that column. Times are nanoseconds after the first
-/// row.
+/// Reads the time and the venue of each row of a recorded flow, in file order, and passes them to
+/// `each`. The venue is 0 without that column. Times are nanoseconds after the first row.
 pub fn read_times(path: &Path, mut each: impl FnMut(VenueIndex, u64)) -> Result<(), ReplayError> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|source| ReplayError::Read { file: name.clone(), source })?;
