@@ -17,7 +17,6 @@ compile_error!("bulkhead-journal needs Linux");
 
 pub mod codec;
 mod disk;
-mod early_thread;
 mod encoder;
 mod error;
 mod files;

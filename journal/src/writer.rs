@@ -1,7 +1,6 @@
 //! The writer: appends records, hands over snapshots, and reports the durable end of the log.
 
 use crate::disk::{self, Disk, OsDisk};
-use crate::early_thread::EarlyThread;
 use crate::error::JournalError;
 use crate::format::{self, ROLL, SEGMENT_HEADER};
 use crate::helper::{self, SegmentOptions, SnapshotJob};
@@ -175,13 +174,6 @@ impl Writer {
             Some(held) => DirLock::Inherited(Arc::clone(held)),
             None => lock::lock(folder)?,
         };
-        let helper_thread = EarlyThread::start("journal-helper")?;
-        let group = match options.durability {
-            Durability::GroupCommit { records, within } => {
-                Some((EarlyThread::start("journal-sync")?, records, within))
-            }
-            _ => None,
-        };
         let end = recover()?;
         let is_synced = options.durability != Durability::Process;
         // A gap in a log that was synced comes from a power failure, if it is above the watermark.
@@ -214,7 +206,7 @@ impl Writer {
         let mut threads = Vec::new();
         let (helper_shared, keep, first_segment) =
             (Arc::clone(&shared), options.keep_snapshots, Arc::clone(&first));
-        threads.push(helper_thread.run(move || {
+        threads.push(spawn_running("journal-helper", move || {
             helper::remove_unused(&helper_shared, &unused);
             helper::run_helper(
                 &helper_shared,
@@ -225,10 +217,12 @@ impl Writer {
                 &job_receiver,
                 first_segment,
             );
-        }));
-        if let Some((thread, records, within)) = group {
+        })?);
+        if let Durability::GroupCommit { records, within } = options.durability {
             let sync_shared = Arc::clone(&shared);
-            threads.push(thread.run(move || helper::sync_groups(&sync_shared, records, within)));
+            threads.push(spawn_running("journal-sync", move || {
+                helper::sync_groups(&sync_shared, records, within);
+            })?);
         }
         let mut writer = Self::in_memory(options, shared, first.words.clone(), first.seed, end);
         (writer.ready, writer.jobs) = (Some(ready), Some(jobs));
@@ -430,6 +424,20 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.stop_threads();
     }
+}
+
+/// Starts a thread and waits until it runs, so that a seccomp filter installed next does not
+/// interrupt its creation.
+fn spawn_running(name: &str, run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, JournalError> {
+    let (begins, begun) = mpsc::channel();
+    let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let _ = begins.send(());
+        run();
+    });
+    let thread =
+        thread.map_err(|error| JournalError::Options(format!("cannot start the thread {name}: {error}")))?;
+    let _ = begun.recv();
+    Ok(thread)
 }
 
 /// Prepares a directory for a new writer: syncs the recovered segments if required, and moves

@@ -46,8 +46,6 @@ pub mod robust;
 #[cfg(not(loom))]
 pub mod sandbox;
 #[cfg(not(loom))]
-pub mod slice;
-#[cfg(not(loom))]
 pub mod speculation;
 #[cfg(not(loom))]
 pub mod start;

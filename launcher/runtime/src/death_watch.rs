@@ -22,7 +22,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use system::robust::LockState;
-use system::slice;
 
 /// A thread that sleeps this long looks at its words again.
 const SLEEP: Duration = Duration::from_secs(3600);
@@ -77,7 +76,6 @@ impl Drop for Sleeper {
 
 /// Sleeps until words change, and reports that, until it is stopped.
 fn sleep(state: &WatchState, mut socket: &UnixStream) {
-    let _ = slice::shorten_own_slice();
     loop {
         // Acquire: pairs with the Release stores of the launcher.
         let changes = state.changes.load(Ordering::Acquire);

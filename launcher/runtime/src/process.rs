@@ -16,7 +16,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 use system::folder::{append_regular, open_regular};
 use system::process;
@@ -257,20 +256,6 @@ impl Process {
     pub fn kill(&self) {
         self.killed.set(self.killed.get().or_else(|| Some(Instant::now())));
         self.send(process::kill, self.container.as_ref().map(ContainerHandle::init));
-    }
-
-    /// Kills the process as [`Process::kill`] does, from another thread: a dying process takes the
-    /// core of its killer, for which the launcher does not wait if a stranger kills.
-    pub fn kill_from_thread(&self) {
-        let target = self.container.as_ref().map_or(&self.pidfd, ContainerHandle::init).try_clone();
-        let killer = |target: OwnedFd| {
-            thread::Builder::new().name("killer".into()).spawn(move || process::kill(target.as_fd()))
-        };
-        if self.status.is_none() && target.and_then(killer).is_ok() {
-            self.killed.set(self.killed.get().or_else(|| Some(Instant::now())));
-        } else {
-            self.kill();
-        }
     }
 
     /// Stops the process by SIGSTOP.

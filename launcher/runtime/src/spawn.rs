@@ -329,11 +329,6 @@ impl Processes {
         self.all[process].iter().for_each(Process::kill);
     }
 
-    /// Kills a process of the plan, by index, if it was started, from a thread of its own.
-    pub fn kill_from_thread(&self, process: usize) {
-        self.all[process].iter().for_each(Process::kill_from_thread);
-    }
-
     /// Treats a process (index in the plan) as exited, after its threads were all found exiting.
     pub fn conclude_exit(&mut self, process: usize) {
         self.all[process].iter_mut().for_each(Process::conclude_exit);

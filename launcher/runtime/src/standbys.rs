@@ -18,7 +18,6 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use supervision::restart_policy::Backoff;
-use system::slice;
 use system::start::StartConditions;
 
 /// Maximum time for a promoted standby to answer. It may have to finish a snapshot; and a cold
@@ -98,9 +97,6 @@ impl Standbys {
     pub fn promote(&mut self, of: usize) -> Option<Process> {
         let place = self.all.iter().position(|spare| spare.of == of)?;
         let mut spare = self.all.remove(place);
-        // The dead process may still occupy a core, on which the standby wakes up. Refused: the
-        // recovery takes longer.
-        let _ = slice::shorten_slice_of(spare.process.child_pid());
         if spare.is_alive() && spare.socket.write_all(&[1]).is_ok() {
             self.promotions += 1;
             self.promoted.push((of, spare.socket, Instant::now()));

@@ -46,7 +46,6 @@ use supervision::{
 use system::clock::Clock;
 use system::fault;
 use system::process::has_thread;
-use system::slice;
 
 /// What the supervisor's decisions are performed on.
 struct SupervisedRun<'a> {
@@ -134,8 +133,6 @@ pub fn supervise(
         outcome: None,
     };
     progress.phase("starting", 0);
-    // A death is to be handled at once where the dead process or others occupy all cores.
-    let _ = slice::shorten_own_slice();
     if !plan.is_trading() {
         // A benchmark may last a millisecond, in which the launcher writes no file.
         run.record.save(&run.folder.path)?;
@@ -388,8 +385,7 @@ impl SupervisedRun<'_> {
             Action::InjectFault(None, FaultKind::Stop) => fault::stop(),
             Action::InjectFault(None, _) => fault::kill(),
             Action::InjectFault(Some(process), FaultKind::Stop) => self.processes.stop(process),
-            Action::InjectFault(Some(process), _) => self.processes.kill_from_thread(process),
-            Action::Kill(process) => self.processes.kill(process),
+            Action::InjectFault(Some(process), _) | Action::Kill(process) => self.processes.kill(process),
             Action::ConcludeExit(process) => self.processes.conclude_exit(process),
             Action::Restart(process) => {
                 let planned = &self.plan.processes[process];
