@@ -381,8 +381,8 @@ pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
 /// The longest wait of [`wait_readable`].
 const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// Waits until one of the descriptors is readable or the timeout is over, or a day. Returns whether each is
-/// readable.
+/// Waits until one of the descriptors is readable or the timeout is over, or a day. Returns whether
+/// each is readable.
 pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
     let mut polled: Vec<PollFd> = fds.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)).collect();
     // Not in milliseconds, as `poll`: a shorter time would be none, and the caller would not sleep.

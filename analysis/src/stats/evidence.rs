@@ -69,7 +69,7 @@ impl ComparisonLine {
 
 impl ComparisonLine {
     /// Returns `true` if more repeats can remove every reason that keeps this comparison undecided,
-    /// or if there is no reason.
+    /// or if there are none.
     pub fn can_repeats_mend(&self) -> bool {
         self.why.iter().all(|why| can_repeats_mend(why))
     }

@@ -92,7 +92,7 @@
 // A time in force: filled immediately and in full, or cancelled.
 #define BH_FILL_OR_KILL 2
 
-// A time in force: for the time of the condition BH_LIFE.
+// A time in force: until the lifetime in the order's condition BH_LIFE has passed.
 #define BH_GOOD_TILL_TIME 3
 
 // Self-trade prevention: none, orders of one strategy trade with each other.
@@ -182,7 +182,8 @@ typedef struct {
     uint8_t reserved[5];
 } bh_context;
 
-// A report on an order.
+// A report on a strategy's order, as bh_poll returns it: status, fill, and open and total filled
+// quantities.
 typedef struct {
     // Sequence of the order, as returned by bh_send.
     uint64_t sequence;
@@ -213,7 +214,8 @@ typedef struct {
     uint8_t reserved[7];
 } bh_report;
 
-// An order. All zeros are a limit buy order for nothing at venue 0, good till cancelled.
+// An order as a strategy's program passes it to bh_send: operation, venue, instrument, price,
+// quantity and terms. All zeros are a limit buy order for nothing at venue 0, good till cancelled.
 typedef struct {
     // Limit price in cents; 0 for a market order or a cancel.
     int64_t price;

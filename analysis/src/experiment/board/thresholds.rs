@@ -90,7 +90,7 @@ pub const THRESHOLDS: [BoardThreshold; 6] = [
 ];
 
 impl BoardThreshold {
-    /// Returns a mutable reference to this figure's limit in `limits`, where `None` stands for none.
+    /// Returns a mutable reference to this figure's limit in `limits`, where `None`: no limit.
     pub fn limit_in<'a>(&self, limits: &'a mut BoardWarnings) -> &'a mut Option<u64> {
         (self.limit)(limits)
     }

@@ -54,7 +54,7 @@ impl Ring {
 }
 
 // ANCHOR: page
-/// The technique (kind of queue) `heap-ring`: a ring on the heap for each producer.
+/// The technique `heap-ring`: a ring on the heap for each producer.
 pub struct HeapRing;
 
 /// The producer's end of `heap-ring`: its ring.

@@ -76,7 +76,7 @@ public final class Layout {
     public static final int IMMEDIATE_OR_CANCEL = 1;
     /** A time in force: filled immediately and in full, or cancelled. */
     public static final int FILL_OR_KILL = 2;
-    /** A time in force: for the time of the condition BH_LIFE. */
+    /** A time in force: until the lifetime in the order's condition BH_LIFE has passed. */
     public static final int GOOD_TILL_TIME = 3;
 
     /** Self-trade prevention: none, orders of one strategy trade with each other. */
@@ -124,7 +124,7 @@ public final class Layout {
     /** The status of a cancel, replace or mass cancel: executed. */
     public static final int DONE = 11;
 
-    /** An order. All zeros are a limit buy order for nothing at venue 0, good till cancelled. */
+    /** An order as a strategy's program passes it to bh_send: operation, venue, instrument, price, quantity and terms. All zeros are a limit buy order for nothing at venue 0, good till cancelled. */
     public static final class Order {
         /** Bytes of one. */
         public static final long BYTES = 64;
@@ -301,7 +301,7 @@ public final class Layout {
         }
     }
 
-    /** A report on an order. */
+    /** A report on a strategy's order, as bh_poll returns it: status, fill, and open and total filled quantities. */
     public static final class Report {
         /** Bytes of one. */
         public static final long BYTES = 56;

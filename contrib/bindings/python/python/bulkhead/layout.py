@@ -66,7 +66,7 @@ IMMEDIATE_OR_CANCEL: Final = 1
 FILL_OR_KILL: Final = 2
 """A time in force: filled immediately and in full, or cancelled."""
 GOOD_TILL_TIME: Final = 3
-"""A time in force: for the time of the condition BH_LIFE."""
+"""A time in force: until the lifetime in the order's condition BH_LIFE has passed."""
 
 ALLOW: Final = 0
 """Self-trade prevention: none, orders of one strategy trade with each other."""
@@ -149,7 +149,7 @@ ORDER: Final[np.dtype[Any]] = np.dtype(
         ("reserved", "<u1", (5,)),
     ]
 )
-"""An order. All zeros are a limit buy order for nothing at venue 0, good till cancelled."""
+"""An order as a strategy's program passes it to bh_send: operation, venue, instrument, price, quantity and terms. All zeros are a limit buy order for nothing at venue 0, good till cancelled."""
 
 REPORT: Final[np.dtype[Any]] = np.dtype(
     [
@@ -181,7 +181,7 @@ REPORT: Final[np.dtype[Any]] = np.dtype(
         ("reserved", "<u1", (7,)),
     ]
 )
-"""A report on an order."""
+"""A report on a strategy's order, as bh_poll returns it: status, fill, and open and total filled quantities."""
 
 TICK: Final[np.dtype[Any]] = np.dtype(
     [
