@@ -36,7 +36,8 @@ impl Load {
         Some(Self { runnable: sum / f64::from(SAMPLES), cpus: cpus.max(1) })
     }
 
-    /// Creates a CPU load with a mean number of runnable threads, for tests.
+    /// Returns a CPU load with this mean number of runnable threads, for tests, as if it had been
+    /// measured.
     #[cfg(test)]
     pub const fn with_runnable(runnable: f64, cpus: u32) -> Self {
         Self { runnable, cpus }

@@ -94,8 +94,8 @@ pub struct RunIdentity {
     pub start: u64,
 }
 
-/// Creates the plan of a run before its schedule is drawn or read, as if its orders were evenly
-/// distributed. Also returns the reasons not to quote its latencies.
+/// Creates a provisional plan of a run, to show and check it before its schedule of orders exists:
+/// each strategy gets the same number. Also returns the reasons not to quote its latencies.
 pub fn preview(resolved: &Resolved, machine: &Machine) -> Result<(Plan, Vec<String>), UsageError> {
     let orders = match resolved.input {
         Input::Drawn { orders, .. } => orders,

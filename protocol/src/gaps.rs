@@ -182,7 +182,7 @@ impl core::fmt::Display for Gap {
 }
 
 impl Gap {
-    /// Maximum length of a gap (pause) in a record, in ticks: 2^50 − 1, far beyond any run.
+    /// Maximum length of a thread's gap (pause) in a record, in ticks of the clock: 2^50 − 1.
     pub const MAX_TICKS: u64 = (1 << (ID_WIDTH - 8)) - 1;
 
     /// Encodes the gap as a record of [`Point::Gap`] or [`Point::Slept`], its length in the id.

@@ -31,7 +31,7 @@ macro_rules! typed_index {
                 (0..count).map(Self)
             }
 
-            /// Returns the index as a position in a list.
+            /// Returns this index as a `usize`, the place of its entry in a list with one for each.
             #[inline(always)]
             pub const fn as_usize(self) -> usize {
                 self.0 as usize

@@ -347,7 +347,8 @@ pub fn attach_schedule(
     Ok((view, entries))
 }
 
-/// Attaches the segment with the positions that a restarted strategy inherits, read-only.
+/// Attaches, for reading, the segment in which the engine keeps a strategy's trading positions for
+/// its next incarnation.
 pub fn attach_inherited_positions(
     attached: &mut Attached<'_>,
     strategy: StrategyIndex,

@@ -51,8 +51,8 @@ pub enum AxisUnit {
     Size,
 }
 
-/// The role of a varied setting in `launcher bill`, the experiment on isolation costs: not varied,
-/// a row, a variant or a condition.
+/// How `launcher bill`, the experiment on the cost of isolation, treats a setting: fixed, one row a
+/// value, a variant of each row, or a condition of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostRole {
     /// A bill does not vary the axis.

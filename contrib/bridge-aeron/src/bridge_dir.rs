@@ -22,7 +22,8 @@ pub struct BridgeDir {
 }
 
 impl BridgeDir {
-    /// Opens or creates the directory of the bridge `bridge`, such as `strategy-0`, of a run.
+    /// Opens or creates the directory in `/dev/shm` in which one bridge of a run, such as
+    /// `strategy-0`, keeps its files.
     pub fn for_run(plan: &Plan, bridge: &str) -> io::Result<Self> {
         let dir = Self { name: plan.segment_name(&format!("{STEM}-{bridge}")) };
         if !dir.path().is_dir() {

@@ -41,7 +41,7 @@ pub struct BoardWork {
 }
 
 impl BoardWork {
-    /// Maximum number of readers of a board benchmark.
+    /// Maximum number of readers in a benchmark of a board (latest values from one writer to many).
     pub const MAX_READERS: u16 = 256;
     /// Time after the end of the run in which the board's writer may make late writes, in
     /// nanoseconds.

@@ -184,8 +184,8 @@ pub enum BoardError {
     Region(#[from] RegionError),
 }
 
-/// Creates a board's memory with its header on the heap, for tests and for both ends in one
-/// process.
+/// Creates a board's memory (latest values from one writer to many readers) with its header on the
+/// heap, for tests and for ends in one process.
 pub fn heap(shape: BoardShape) -> AtomicWords {
     let words = Region::heap(shape.segment_words()).words();
     shape.write_header(&words, Header::anonymous(KIND, 0, 0, 0, 0));

@@ -53,7 +53,8 @@ impl NamedWriter {
         Ok(Self { writer: Writer::attach(&words)?, segment: Some(segment) })
     }
 
-    /// Closes the board's writer without removing the board, for a successor.
+    /// Closes the writer of a board (latest values, read by many) and leaves its memory for the
+    /// next writer.
     pub fn leave(mut self) {
         self.segment = None;
     }

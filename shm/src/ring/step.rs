@@ -69,7 +69,8 @@ impl core::fmt::Display for Step {
     }
 }
 
-/// Calls `at` for a step of a push, and returns [`Full`] to abandon the push there if `at` breaks.
+/// Calls a test's function `at` at one step of a push; where it breaks, the push stays half done,
+/// as after a crash.
 /// Compiles to nothing for an `at` that always continues.
 ///
 /// # Errors

@@ -19,8 +19,8 @@ pub struct MeasuredCeiling {
 }
 
 impl MeasuredCeiling {
-    /// Reads the measured maximum order rates of threads and of the other isolation level; `None`
-    /// until both are measured.
+    /// Reads from an experiment the maximum order rates of threads and of the isolation level that
+    /// is predicted; `None` until both are measured.
     pub fn both(experiment: &Experiment) -> Option<[Self; 2]> {
         let of = |is_thread: bool| {
             let runs = experiment.made().filter(|row| PredictPart::of(row) == Some(PredictPart::Ceiling));

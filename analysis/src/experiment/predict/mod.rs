@@ -124,8 +124,8 @@ pub struct PredictedCell {
     pub predicted: [CorePrediction; 2],
 }
 
-/// The errors of the predictions for several measured combinations, each a median of absolute
-/// values.
+/// The median absolute errors of predicted costs of isolation, over several measured combinations
+/// of number of strategies and rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PredictionErrors {
     /// Number of predicted cells.
