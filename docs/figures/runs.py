@@ -147,16 +147,22 @@ class Runs:
 
     # Searches of the highest rate, and faults.
 
-    def held(self, level, count):
-        """The highest rate that was held in most runs."""
-        tried = [row["figures"] for row in self.rows() if row["name"] == f"isolation={level} strategies={count}"]
-        return [max(rate["rate_per_s"] for rate in tried if rate["held"])]
+    def searches(self, level, count):
+        """By search: the highest rate that was held in most of its runs."""
+        name, found = f"isolation={level} strategies={count}", []
+        for document in documents(self.path):
+            tried = [row["figures"] for row in document["rows"] if row["figures"] and row["name"] == name]
+            found.append(max(rate["rate_per_s"] for rate in tried if rate["held"]))
+        return found
 
-    def refused(self, level, count):
-        """The lowest rate above it that was tried, and was not held."""
-        tried, held = self.rows(), self.held(level, count)[0]
-        tried = [row["figures"] for row in tried if row["name"] == f"isolation={level} strategies={count}"]
-        return [min(rate["rate_per_s"] for rate in tried if not rate["held"] and rate["rate_per_s"] > held)]
+    def held(self, level, count):
+        """The median of these rates."""
+        return [median(self.searches(level, count))]
+
+    def held_ratio(self, level, count):
+        """Their ratio to the rates of threads in the same searches, with its interval."""
+        own, threads = self.searches(level, count), self.searches("thread", count)
+        return mean_ratio([rate / of_threads for rate, of_threads in zip(own, threads)])
 
     def counted(self, level, technique="all"):
         """Number of cells contained, of all cells, and of those that were late."""

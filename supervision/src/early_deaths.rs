@@ -16,9 +16,9 @@ use crate::containment::Containment;
 use crate::observations::Observations;
 use std::time::Duration;
 
-/// How long after SIGKILL the kernel is asked again and again: the threads of a process whose locks
-/// are free need some microseconds more to leave their memory, of a core that others may occupy.
-const BUSY_TIME: Duration = Duration::from_millis(10);
+/// How long after SIGKILL the kernel is asked without a pause: the threads of a process whose locks
+/// are free need some microseconds more to leave their memory.
+const BUSY_TIME: Duration = Duration::from_millis(2);
 
 /// The processes whose locks were found free, and which were killed for that.
 #[derive(Default)]

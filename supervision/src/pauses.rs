@@ -15,9 +15,6 @@ use std::time::Duration;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Interval between the supervisor's steps while a death is being repaired.
 pub const BUSY_POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// Interval while a killed process's threads leave. They may need the launcher's core for that, so
-/// it sleeps.
-const DYING_POLL_INTERVAL: Duration = Duration::from_micros(20);
 /// Interval of a benchmark: the launcher may share a core with a measured loop.
 const MEASURED_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Interval near the end.
@@ -57,7 +54,7 @@ impl Supervisor<'_> {
         };
         let pause = pause.min(self.liveness.max_interval()).min(self.until_fault()).min(self.until_restart());
         if self.early_deaths.is_urgent(self.now_ns()) {
-            return DYING_POLL_INTERVAL;
+            return Duration::ZERO;
         }
         let pause = if self.containment.has_threads() { MEASURED_POLL_INTERVAL.min(pause) } else { pause };
         if self.is_restarting { BUSY_POLL_INTERVAL.min(pause) } else { pause }

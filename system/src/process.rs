@@ -1,6 +1,6 @@
 //! Process control: identity, death with the parent, signals, reaping, and waiting for the end.
 
-use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, raise, signal};
@@ -378,16 +378,12 @@ pub fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// The longest wait of [`wait_readable`].
-const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
-
-/// Waits until one of the descriptors is readable or the timeout is over, or a day. Returns whether
-/// each is readable.
+/// Waits until one of the descriptors is readable or the timeout is over. Returns whether each is
+/// readable.
 pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<Vec<bool>> {
     let mut polled: Vec<PollFd> = fds.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)).collect();
-    // Not in milliseconds, as `poll`: a shorter time would be none, and the caller would not sleep.
-    let timeout = timeout.min(MAX_WAIT);
-    match ppoll(&mut polled, Some(timeout.into()), None) {
+    let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+    match poll(&mut polled, timeout) {
         Ok(_) | Err(nix::errno::Errno::EINTR) => {
             Ok(polled.iter().map(|fd| fd.revents().is_some_and(|events| !events.is_empty())).collect())
         }

@@ -51,11 +51,12 @@ const fn futex_operation(operation: i32) -> ArgCondition {
 /// Optional flags of a new mapping, which must be private and anonymous.
 const MAP_FLAGS: i32 = libc::MAP_NORESERVE | libc::MAP_STACK | libc::MAP_FIXED;
 
-/// Differences between architectures: aarch64 has no calls that rename or remove a file by its path
-/// alone.
+/// Differences between architectures: aarch64 has no `poll`, and no calls that rename or remove a
+/// file by its path alone.
 #[cfg(target_arch = "x86_64")]
 mod processor {
     pub const NUMBERS: seccompiler::TargetArch = seccompiler::TargetArch::x86_64;
+    pub const POLL: i64 = libc::SYS_poll;
     pub const RENAME: i64 = libc::SYS_rename;
     pub const UNLINK: i64 = libc::SYS_unlink;
 }
@@ -63,6 +64,7 @@ mod processor {
 #[cfg(not(target_arch = "x86_64"))]
 mod processor {
     pub const NUMBERS: seccompiler::TargetArch = seccompiler::TargetArch::aarch64;
+    pub const POLL: i64 = libc::SYS_ppoll;
     pub const RENAME: i64 = libc::SYS_renameat;
     pub const UNLINK: i64 = libc::SYS_unlinkat;
 }
@@ -84,7 +86,7 @@ pub(super) const TRADING: &[SyscallRule] = &[
     call(libc::SYS_nanosleep),       // Idle.
     call(libc::SYS_clock_nanosleep), // Idle.
     call(libc::SYS_restart_syscall), // Continue waiting after a stop.
-    call(libc::SYS_ppoll),           // Detect the launcher's end, on a descriptor open for it.
+    call(processor::POLL),           // Detect the launcher's end, on a descriptor open for it.
     call(libc::SYS_clock_gettime),   // The time, where the vDSO asks the kernel.
     call(libc::SYS_getpid),          // Abort.
     call(libc::SYS_gettid),          // Abort.

@@ -53,7 +53,7 @@ impl Trial {
                 // The record is written when the barrier has opened; then the launcher sleeps while
                 // the run plays.
                 has_begun |= stop.description.starts_with("after") && stop.description.ends_with("run.json");
-                counting = has_begun && stop.description == "before ppoll";
+                counting = has_begun && stop.description == "before poll";
                 return if counting { StopAction::Interrupt } else { StopAction::Go };
             }
             let counts = match self.counted {
