@@ -155,9 +155,10 @@ class Runs:
             found.append(max(rate["rate_per_s"] for rate in tried if rate["held"]))
         return found
 
-    def held(self, level, count):
-        """The median of these rates."""
-        return [median(self.searches(level, count))]
+    def held(self, level, count, search=None):
+        """The median of these rates, or the rate of one search."""
+        found = self.searches(level, count)
+        return [median(found) if search is None else found[int(search)]]
 
     def held_ratio(self, level, count):
         """Their ratio to the rates of threads in the same searches, with its interval."""
