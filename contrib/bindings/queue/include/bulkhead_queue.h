@@ -16,7 +16,8 @@
 // its major version and of no later minor version.
 #define BHQ_VERSION 65538
 
-// Version of the layout that pushes and pops without a call work with: bhq_fast_sender_of.
+// Version of the memory layout that a compiled program passes to bhq_fast_sender_of and
+// bhq_fast_receiver_of, to push and pop without a call.
 #define BHQ_LAYOUT 2
 
 // Maximum size of a message in bytes.
@@ -25,7 +26,7 @@
 // Maximum number of producers of a queue.
 #define BHQ_MAX_PRODUCERS 1024
 
-// Nanoseconds, 100 ms: wait for the descriptor of bhq_wait_fd at most for as long, then pop again.
+// Maximum wait for the descriptor of bhq_wait_fd before the next pop, in nanoseconds (100 ms).
 #define BHQ_MAX_WAIT_NS 100000000
 
 // State of a producer: bhq_attach_sender may attach a sender.
@@ -46,8 +47,8 @@
 // The queue has no room for the message now, which was not taken: push it again later.
 #define BHQ_FULL -1
 
-// A producer broke the protocol and is not read any more: bhq_faulty_producer. The next pop
-// continues with the others.
+// A producer broke the protocol and is not read any more: bhq_faulty_producer returns its index.
+// The next pop continues with the others.
 #define BHQ_FAULT -2
 
 // No queue has that name.
@@ -98,7 +99,8 @@
 // The queue has no producer of that index.
 #define BHQ_BAD_INDEX -21
 
-// The descriptors are not those of a sealed queue, or the queue has a name and none.
+// The descriptors are not those of a sealed queue (one without a name), or the queue has a name
+// and so no descriptors.
 #define BHQ_BAD_DESCRIPTORS -22
 
 // A message was taken: release it or put it back before the next one.
@@ -128,8 +130,8 @@ typedef struct bhq_receiver bhq_receiver;
 // The handle of a queue's sending end.
 typedef struct bhq_sender bhq_sender;
 
-// The sender's state that bhq_fast_push of bulkhead_queue_inline.h reads and writes. A program
-// does not use the fields.
+// A sender's position and its queue's layout, which the inline C function bhq_fast_push reads and
+// writes to push without a call. A program does not use the fields.
 typedef struct {
     // Number of messages that the sender has published.
     uint64_t tail;
@@ -155,8 +157,8 @@ typedef struct {
     bhq_sender *sender;
 } bhq_fast_sender;
 
-// The receiver's state that bhq_fast_pop of bulkhead_queue_inline.h reads and writes. A program
-// does not use the fields.
+// A receiver's position and its queue's layout, which the inline C function bhq_fast_pop reads and
+// writes to pop without a call. A program does not use the fields.
 typedef struct {
     // Number of messages that the receiver has taken.
     uint64_t head;
