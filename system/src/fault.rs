@@ -49,9 +49,9 @@ pub fn write_code() -> ! {
 }
 
 /// Aborts this process with core dumps enabled. The kernel writes its memory, up to `max_bytes`,
-/// into a file in `folder`, or gives it to the program of `core_pattern`. None is written where that
-/// names a fixed place for the files, which nobody here cleans up, or where the process may not
-/// have one.
+/// into a file in `folder`, or gives it to the program of `core_pattern`. None is written where
+/// that names a fixed place for the files, which nobody here cleans up, or where the process may
+/// not have one.
 pub fn dump_core(folder: &Path, max_bytes: u64) -> ! {
     // Without any of this it aborts, and leaves less.
     let _ = allow_core(folder, max_bytes);
