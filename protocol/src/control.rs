@@ -222,7 +222,7 @@ impl ControlWriter {
     }
 
     /// Publishes the id of a process that its caller has started and not reaped, so that the reaper
-    /// kills it if the caller dies.
+    /// kills it if the caller ends.
     #[cfg(not(loom))]
     pub fn record_start(&self, index: usize, pid: u32) {
         let since = start_time(pid).unwrap_or(0);

@@ -94,8 +94,7 @@ pub enum SurroundingEvent {
 }
 
 impl SurroundingEvent {
-    /// Returns the strategy that may die as a consequence of this external event; `None` if no
-    /// strategy may.
+    /// Returns the strategy that this external event may kill, if any.
     pub fn culprit(&self) -> Option<StrategyIndex> {
         match *self {
             Self::FailedStarts { role: Role::Strategy(strategy), .. }

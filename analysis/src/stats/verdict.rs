@@ -141,7 +141,7 @@ fn opposed(hosts: &[HostDifference]) -> Option<String> {
 
 impl ComparisonLine {
     /// Describes two hosts whose confidence intervals for B against A do not overlap; `None` if
-    /// there are no such hosts.
+    /// those of all hosts do.
     pub fn disagreement(&self) -> Option<String> {
         let lowest = known(&self.hosts).min_by(|(_, a), (_, b)| a.ratio.high.total_cmp(&b.ratio.high))?;
         let highest = known(&self.hosts).max_by(|(_, a), (_, b)| a.ratio.low.total_cmp(&b.ratio.low))?;

@@ -115,7 +115,7 @@ pub(super) struct DeathWatch {
 
 impl DeathWatch {
     /// Starts threads that watch the robust locks of a run's threads, which the kernel releases
-    /// when a thread dies.
+    /// when a thread ends.
     pub fn start(segments: &Segments) -> std::io::Result<Self> {
         let plan = &segments.plan;
         let lock = |thread: usize| {

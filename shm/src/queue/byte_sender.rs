@@ -57,7 +57,7 @@ impl ByteSender {
     }
 
     /// Puts messages into the queue from the first on, as many as fit, as
-    /// [`Sender::push_many`](super::Sender::push_many) does. They lie next to each other.
+    /// [`Sender::push_many`](super::Sender::push_many) does. They are next to each other.
     ///
     /// # Errors
     /// [`ByteError::Size`]: the bytes are not those of whole messages. Nothing was taken.

@@ -48,7 +48,7 @@ use supervised::{SupervisedProcess, SupervisedRoles, SupervisionStage};
 /// Number of strategies whose headers are checked in one step: a few cache lines each.
 const HEADERS_PER_STEP: u16 = 32;
 
-/// The part of the supervisor that keeps a run going when processes die: the supervised processes
+/// The part of the supervisor that keeps a run going when processes end: the supervised processes
 /// and their deaths so far.
 pub struct Containment<'a> {
     plan: &'a Plan,

@@ -47,8 +47,8 @@ pub fn sections(summary: &Summary, max: usize) -> Vec<(&'static str, Vec<Grid>)>
     sections.into_iter().filter(|(_, grids)| !grids.is_empty()).collect()
 }
 
-/// Returns the facts about a machine as names and texts for an HTML page: host, processor, cores
-/// and kernel.
+/// Returns the facts about a machine as names and texts for an HTML page: host, CPU, cores and
+/// kernel.
 pub fn machine_facts(machine: &Machine) -> Vec<(String, String)> {
     let hypervisor =
         machine.hypervisor.as_ref().map_or_else(String::new, |name| format!(", virtual ({name})"));

@@ -117,7 +117,7 @@ impl PackedSender {
     }
 
     /// Pushes messages into the ring from the first on, as many as fit, in batches. Returns their
-    /// number. They lie next to each other; an incomplete last one is left out. A sender that
+    /// number. They are next to each other; an incomplete last one is left out. A sender that
     /// crashes here has published the first ones, or none.
     #[inline]
     pub fn push_many(&mut self, messages: &[u8]) -> usize {
