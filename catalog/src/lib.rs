@@ -55,8 +55,8 @@ pub fn path_of(name: &Path) -> Result<PathBuf> {
     Err(UsageError(why).into())
 }
 
-/// Finds a run or an experiment in the results folder `runs` by its folder's name, its run's id or
-/// the beginning of one, or `latest`.
+/// Finds a run or an experiment in the folder `runs` by its folder's name, or a run by its id, the
+/// id's beginning, or `latest`.
 pub fn find_named(runs: &Path, name: &Path) -> Result<Option<PathBuf>> {
     let Some(text) = name.to_str().filter(|text| !text.is_empty() && !text.contains('/')) else {
         return Ok(None);

@@ -5,7 +5,8 @@ use merge::timeline::Timeline;
 use verdict::chart::levels::levels;
 use verdict::chart::plot::{Plot, PlotAxis, ReferenceLine, Unit};
 
-/// A slice of a run's latency timeline, to be drawn as a sparkline.
+/// The section of a run's latency timeline, from one time to another, that a sparkline (a small
+/// plot) draws.
 #[derive(Clone, Copy, Debug)]
 pub struct TimelineSlice<'a> {
     /// Timeline of the whole run.
@@ -34,8 +35,8 @@ impl TimelineSlice<'_> {
     }
 }
 
-/// Returns the vertical range, in nanoseconds, that sparklines of several timeline sections share:
-/// their smallest and largest latency.
+/// Returns the vertical range, in nanoseconds, that the sparklines of `slices` share: the smallest
+/// and the largest latency in all sections together.
 pub fn shared_range(slices: &[TimelineSlice<'_>]) -> (f64, f64) {
     let values = || slices.iter().filter_map(TimelineSlice::min_max);
     let min = values().map(|(min, _)| min).min().unwrap_or(1).max(1);

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use verdict::chart::axis;
 use verdict::chart::plot::Unit;
 
-/// The properties of an axis (a setting that experiments vary) on which experiments, tables and
-/// charts depend.
+/// An entry in the table of axes (settings that experiments vary): unit, names in texts and tables,
+/// charts, and which experiments vary the axis.
 pub struct AxisEntry {
     /// Whether the axis' values are measured alternately and compared; else the axis is a
     /// condition.
@@ -51,8 +51,8 @@ pub enum AxisUnit {
     Size,
 }
 
-/// How `launcher bill`, the experiment on the cost of isolation, treats a setting: fixed, one row a
-/// value, a variant of each row, or a condition of all.
+/// How the rows of `launcher bill` use a setting: not varied, a row per value, extra rows for
+/// non-default values, or equal in compared rows. `launcher bill` measures the cost of isolation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CostRole {
     /// A bill does not vary the axis.
@@ -65,8 +65,8 @@ pub enum CostRole {
     Condition,
 }
 
-/// The charts to draw with a varied setting as the horizontal axis: which charts, its title and its
-/// tick format.
+/// The charts with a varied setting on the horizontal axis: which charts to draw, and the title,
+/// tick format and values of that axis.
 pub struct AxisChart {
     /// The charts to draw along the axis.
     pub set: ChartSet,
@@ -300,8 +300,8 @@ impl Axis {
         self.entry().is_compared
     }
 
-    /// Returns `true` if `launcher bill` may vary this setting: the isolation itself, what affects
-    /// its cost, and the stamps that measure it.
+    /// Returns `true` if `launcher bill` (the experiment on isolation costs) may vary this setting,
+    /// such as the isolation level or the points that are stamped.
     pub fn is_of_bill(self) -> bool {
         self.entry().cost_role != CostRole::No
     }

@@ -32,14 +32,15 @@ impl Default for Endpoint {
 }
 
 impl Endpoint {
-    /// Returns the endpoint of experiments whose launcher saved none: the default, but with
-    /// `rt_venue` and no further percentiles.
+    /// Returns the endpoint of experiments whose launcher saved none: the median of `rt_venue`
+    /// alone, with the default margin.
     pub fn legacy() -> Self {
         Self { measure: Measure::RtVenue.name().to_owned(), further: Vec::new(), ..Self::default() }
     }
 
     /// Returns this endpoint, with `rt_venue` as its measured duration if no run has
-    /// `rt_venue_from_due`, as under closed pacing.
+    /// `rt_venue_from_due` (latency from an order's due time). Runs under closed pacing, which
+    /// ignores due times, have none.
     #[must_use]
     pub fn for_runs<'a>(&self, runs: impl IntoIterator<Item = &'a RunOutline>) -> Self {
         let is_absent = |run: &RunOutline| run.measure(Measure::RtVenueFromDue).count == 0;

@@ -10,7 +10,8 @@ use std::path::Path;
 /// there is none.
 pub type DrawPicture = fn(&Experiment) -> Result<String, String>;
 
-/// The properties of a kind of experiment, and the functions that read an experiment's rows.
+/// An entry in the table of experiment kinds: title, kind of rows, and functions that compute an
+/// experiment's report, JSON and fitness from its rows.
 pub struct KindEntry {
     /// The heading of the experiment's page.
     pub title: &'static str,
@@ -44,8 +45,9 @@ pub struct KindEntry {
     pub picture: Option<DrawPicture>,
 }
 
-/// What a row of an experiment is: a run of the engine, of a queue or of a board, or a part of a
-/// survey. Commands that compare runs refuse kinds other than [`RowKind::Run`].
+/// What a row of an experiment records: one run of the engine, a queue or a board, or one part of a
+/// survey or ladder. A survey and a ladder consist of several experiments on one machine. Commands
+/// that compare runs refuse kinds other than [`RowKind::Run`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowKind {
     /// A run of the engine.

@@ -41,8 +41,8 @@ impl Experiment {
         self.rows = ordered_rows(&own, 0..self.repeats, self.seed);
     }
 
-    /// Replaces the experiment's rows by planned runs of complete settings, each with its own
-    /// number of repeats. Records the settings' values on `axes`.
+    /// Replaces the experiment's rows by planned runs of combinations that each name all their
+    /// settings, with a number of repeats for each. Records the settings' values on `axes`.
     pub fn plan_rows_along(&mut self, axes: &[Axis], settings: &[(Setting, u32)]) {
         let values = |axis: &Axis| {
             let values = distinct(settings.iter().filter_map(|(one, _)| one.values.get(axis).cloned()));
@@ -74,8 +74,8 @@ impl Experiment {
     }
 }
 
-/// Returns each row's turn, counted from 0: consecutive rows with equal repeat and conditions,
-/// whose runs are compared in pairs.
+/// Returns each row's turn number, from 0: a turn is consecutive rows of one repeat that differ
+/// only in the compared settings. The runs of a turn are compared in pairs.
 pub fn turn_of_rows(rows: &[Row]) -> Vec<u32> {
     let is_next = |(a, b): (&Row, &Row)| {
         u32::from((a.repeat, condition(&a.setting)) != (b.repeat, condition(&b.setting)))

@@ -44,8 +44,8 @@ pub struct ComparedPoint {
 }
 
 impl ComparedPoint {
-    /// Creates a chart's point from one comparison of two settings; `at` and `value` are the value
-    /// of the setting that varies along the chart.
+    /// Creates a chart's point from one comparison of two settings; `at` is the varied setting's
+    /// value as a number, `value` the same as text.
     pub fn of_line(line: &ComparisonLine, at: f64, value: String) -> Self {
         let found = line.evidence().difference;
         Self {

@@ -90,7 +90,7 @@ pub struct ComparedSettings {
     pub notes: Vec<String>,
 }
 
-/// A setting of an experiment: one combination of values of its varied settings.
+/// One combination of values that an experiment measures: a value for each axis (varied setting).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
     /// Name of the combination, unique in the experiment: `isolation=thread work=500ns`.
@@ -185,8 +185,8 @@ impl Experiment {
         }
     }
 
-    /// Returns every combination of the experiment's settings, without those that all share, in the
-    /// order of the plan.
+    /// Returns each combination of values that the experiment measures, once, in the order of the
+    /// plan. What `base` has, which all rows share, is not repeated in them.
     pub fn settings(&self) -> Vec<Setting> {
         let mut found: Vec<Setting> = Vec::new();
         let mut names = std::collections::BTreeSet::new();

@@ -107,8 +107,8 @@ impl ReportSection {
 }
 
 impl ExperimentReport {
-    /// Returns the report's tables for a target (terminal, files or page), including those without
-    /// figures.
+    /// Returns the report's tables for a target (terminal, files or page), including tables whose
+    /// figures are all unknown.
     pub fn tables(&self, target: u8) -> impl Iterator<Item = &Grid> {
         self.sections.iter().flat_map(|section| &section.parts).filter_map(move |part| match part {
             SectionPart::Table(grid, targets) if targets & target != 0 => Some(grid),

@@ -25,7 +25,8 @@ impl Deref for ExperimentRuns {
     }
 }
 
-/// One combination of an experiment's settings, with the runs that were made.
+/// One combination of an experiment's settings, with the runs that were made; not a point on an
+/// order's path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     /// Name of the combination, unique in the experiment: `isolation=thread work=500ns`.

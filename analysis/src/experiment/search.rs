@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use verdict::chart::axis;
 use verdict::table::Grid;
 
-/// The properties of experiments of `launcher sweep --find-max-rate`, a search for the highest
+/// The entry of `launcher sweep --find-max-rate` in the table of experiment kinds: title, kind of
+/// rows, and functions that compute report, JSON and fitness. The command searches for the highest
 /// order rate.
 pub const KIND: KindEntry = KindEntry {
     title: "Search for the highest rate",

@@ -55,8 +55,8 @@ impl TimeUnit {
         ns.map_or_else(|| "–".into(), |ns| self.format(ns))
     }
 
-    /// Formats a duration of `ns` whole nanoseconds in this unit, without the unit; a dash if it is
-    /// unknown.
+    /// Formats a duration, given as an integer number of nanoseconds, in this unit, without the
+    /// unit; a dash if it is unknown.
     pub fn format_whole(self, ns: Option<u64>) -> String {
         self.format_or_dash(ns.map(|ns| ns as f64))
     }

@@ -32,8 +32,8 @@ const COARSE_CLOCK: &str = "the clock's steps are too coarse for the margin";
 const CORRECTED: &str = "not after Holm's correction for the number of figures";
 const NO_MARGIN: &str = "no margin was declared";
 
-/// The verdict of repeated runs on B against A, with their difference, or the reason for none and
-/// the number of missing repeats.
+/// What repeated runs show of B against A: verdict, difference of B to A, and, if undecided, the
+/// reason and the repeats to add.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     /// The verdict on B compared with A.
@@ -68,8 +68,8 @@ impl ComparisonLine {
 }
 
 impl ComparisonLine {
-    /// Returns `true` if more repeats can remove every reason that keeps this comparison undecided,
-    /// or if there are none.
+    /// Returns `true` if more repeats can remove every reason that keeps this comparison undecided;
+    /// also if it has no such reason.
     pub fn can_repeats_mend(&self) -> bool {
         self.why.iter().all(|why| can_repeats_mend(why))
     }

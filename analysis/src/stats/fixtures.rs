@@ -4,7 +4,8 @@ use super::{MachineKey, RunOutline};
 use protocol::plan::{Idle, Isolation, MemorySettings, Stamps, Technique, Threading};
 use verdict::summary::Distribution;
 
-/// Returns a synthetic outline of a run with this median rt_venue, and twice the median as p99.
+/// Returns a synthetic outline of a run whose `rt_venue` has a median of `ns` nanoseconds, and a
+/// p99 of twice that.
 pub fn run(hash: usize, ns: f64) -> RunOutline {
     let figures = Distribution {
         count: 100_000,

@@ -7,15 +7,16 @@ use protocol::plan::{Isolation, IsolationLevel, Role};
 use serde::{Deserialize, Serialize};
 use verdict::summary::{LevelDifference, Summary, ThreadSummary};
 
-/// The resource usage of one group of a run's strategies with the same isolation level.
+/// The resource usage of one set of a run's strategies with the same isolation level; in an A/A
+/// test, a level has several sets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelUsage {
     /// The isolation level.
     pub level: IsolationLevel,
-    /// Number of earlier groups with the same level: above 0 in an A/A test.
+    /// Number of earlier sets with the same level: above 0 in an A/A test.
     #[serde(default)]
     pub again: usize,
-    /// Usage of each strategy of the group, without those whose log is not trusted.
+    /// Usage of each strategy of the set, without those whose log is not trusted.
     pub strategies: Vec<StrategyUsage>,
     /// Number of interrupts on the cores on which nothing but these strategies ran; null where they
     /// share their cores, or the kernel does not count them.
@@ -76,7 +77,7 @@ impl StrategyUsage {
 }
 
 impl LevelUsage {
-    /// Returns the usage of each group of strategies with the same isolation level.
+    /// Returns the usage of each set of strategies with the same isolation level.
     pub fn from_summary(summary: &Summary) -> Vec<Self> {
         let plan = &summary.plan;
         let threads = |place: usize| {
@@ -99,7 +100,7 @@ impl LevelUsage {
         places.map(usage).collect()
     }
 
-    /// Returns the sum of the resource usage of all strategies of the group.
+    /// Returns the sum of the resource usage of all strategies of the set.
     pub fn total(&self) -> StrategyUsage {
         self.strategies.iter().fold(StrategyUsage::default(), |sum, own| StrategyUsage {
             returned: sum.returned.saturating_add(own.returned),

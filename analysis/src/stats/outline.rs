@@ -263,7 +263,8 @@ impl RunOutline {
         (all > 0).then(|| 1.0 - free.min(all) as f64 / all as f64)
     }
 
-    /// Returns the run's extra work per order in nanoseconds: measured, else requested.
+    /// Returns the orchestrator's extra work per order (set for the run), in nanoseconds: as
+    /// measured, or as requested if the measured value is unknown.
     pub fn work(&self) -> f64 {
         self.work_done_ns.unwrap_or(self.work_ns as f64)
     }

@@ -65,8 +65,8 @@ pub fn kept_pairs_decide(kept: usize, all: usize) -> bool {
     kept >= MIN_PAIRS && kept as f64 >= MIN_KEPT_SHARE * all as f64
 }
 
-/// Pairs the usable runs of settings A and B by schedule and host, in the order in which they were
-/// made.
+/// Pairs the usable runs of A and B that had the same schedule (due times of orders) on the same
+/// machine, in the order made.
 pub fn pair_runs<'a>(a: &'a [RunOutline], b: &'a [RunOutline]) -> RunPairing<'a> {
     let mut found = RunPairing::default();
     let mut by_hash: BTreeMap<&str, Vec<&RunOutline>> = BTreeMap::new();

@@ -34,7 +34,7 @@ pub const BH_CANNOT_ATTACH: i32 = -19;
 pub const BH_NULL: i32 = -20;
 /// The order is invalid: bh_error_text names the field. Nothing was sent.
 pub const BH_BAD_ORDER: i32 = -21;
-/// The run has no market data: no venue is an exchange, or it was switched off.
+/// The run has no market data: no venue is an exchange, or market data was switched off.
 pub const BH_NO_MARKET_DATA: i32 = -22;
 /// A defect of this library. The strategy is detached, and the launcher is notified.
 pub const BH_DEFECT: i32 = -23;

@@ -17,7 +17,7 @@ pub const BH_NEW: u8 = 0;
 pub const BH_CANCEL: u8 = 1;
 /// An operation: a new price and open quantity for an earlier order.
 pub const BH_REPLACE: u8 = 2;
-/// An operation: the cancel of all orders of the strategy at the venue, of the instrument.
+/// An operation: the cancel of all orders of the strategy in one instrument at one venue.
 pub const BH_MASS_CANCEL: u8 = 3;
 
 /// A side: a bid.

@@ -20,8 +20,9 @@ use record::numbers::counted;
 use serde::{Deserialize, Serialize};
 use verdict::summary::Distribution;
 
-/// The properties of experiments of `launcher board`, the benchmark of a value board (latest values
-/// in shared memory).
+/// The entry of `launcher board` in the table of experiment kinds: title, kind of rows, and
+/// functions that compute report, JSON and fitness. The command measures a value board (latest
+/// values in shared memory).
 pub const KIND: KindEntry = KindEntry {
     title: "The board: one writer, any number of readers",
     rows: RowKind::BoardRun,
@@ -82,7 +83,8 @@ pub struct BoardPlan {
     pub decide_every_ns: Option<u64>,
 }
 
-/// The settings that a board benchmark varies, the slowest one first.
+/// The settings that a board benchmark varies, like nested loops: the first is the outermost, the
+/// last the innermost.
 pub const AXES: [Axis; 7] =
     [Axis::Mode, Axis::SizeBytes, Axis::Readers, Axis::Waiting, Axis::Isolation, Axis::On, Axis::Nodes];
 
@@ -178,12 +180,12 @@ pub struct BoardCase {
     /// Figures that reached their limits.
     #[serde(default)]
     pub warnings: Vec<BoardWarning>,
-    /// Reasons why the case is not valid. Empty: versions add up, no value was torn.
+    /// Reasons why the case is not valid; empty for a valid case.
     pub problems: Vec<String>,
 }
 
-/// The skew between a board's readers at periodic decision ticks: how much the versions and the
-/// times of their reads differ.
+/// How much all readers of a board differ at a decision tick (the writer's periodic signal to
+/// read): in versions read and read times.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoardSkew {
     /// Number of decision ticks for which every reader read, of the last 4,096.
@@ -283,7 +285,8 @@ pub struct BoardDeath {
     pub succeeded: bool,
 }
 
-/// The latency percentile curve of one measured duration of the board benchmark, in nanoseconds.
+/// The percentile curve, in nanoseconds, of one latency that the board benchmark measures, such as
+/// the duration of a write.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BoardCurve {
     /// Name of the measured duration: `write`, `propagation`, …
@@ -293,8 +296,8 @@ pub struct BoardCurve {
 }
 
 impl Boards {
-    /// Returns whether the board benchmark's latencies may be quoted: by invalid results, machine
-    /// and cores.
+    /// Returns whether the board benchmark's latencies may be quoted, with reasons against it:
+    /// invalid or missing cases, an unfit machine, unsuitable cores or preempted threads.
     pub fn fitness(&self) -> Fitness {
         let mut reasons = Vec::new();
         let invalid = self.cases.iter().filter(|case| !case.is_valid()).count();
@@ -338,8 +341,8 @@ impl BoardCase {
         (written > 0).then(|| self.all.missed as f64 / written as f64)
     }
 
-    /// Returns `true` if the board's case is valid: versions add up, nothing was torn and
-    /// everything due was written.
+    /// Returns `true` if the board's case has no problem, such as a torn read, missing writes, or
+    /// versions neither read nor counted as missed.
     pub fn is_valid(&self) -> bool {
         self.problems.is_empty()
     }

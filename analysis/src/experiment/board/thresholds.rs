@@ -5,7 +5,7 @@ use super::BoardCase;
 use record::numbers::{duration, short};
 use serde::{Deserialize, Serialize};
 
-/// Limits of the board benchmark's figures: times in nanoseconds, rates a second; `None`: no
+/// Upper limits of the board benchmark's figures: times in nanoseconds, rates a second; `None`: no
 /// warning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardWarnings {
@@ -23,8 +23,8 @@ pub struct BoardWarnings {
     pub reads_per_s: Option<u64>,
 }
 
-/// A warning that a figure of a board benchmark's case reached its limit. It does not make the case
-/// invalid.
+/// A warning that a latency reached, or a rate exceeded, the upper limit that is set for it, in a
+/// case of the board benchmark. It does not make the case invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardWarning {
     /// The name of the limited figure: `write-p99`.

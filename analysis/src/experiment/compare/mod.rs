@@ -13,7 +13,8 @@ use record::document::answer_json;
 use serde::{Deserialize, Serialize};
 use verdict::summary::Measure;
 
-/// The properties of experiments of `launcher compare`, which compares settings A and B.
+/// The entry of `launcher compare` in the table of experiment kinds: title, kind of rows, and
+/// functions that compute report, JSON and fitness. The command compares settings A and B.
 pub const KIND: KindEntry = KindEntry {
     title: "Compare",
     has_pairs: true,
@@ -103,8 +104,8 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares the runs of settings A and B in the endpoint (declared latency figures), in other
-    /// total times, and in each stage.
+    /// Compares the runs of settings A and B in the endpoint (declared latency figures), in the
+    /// other end-to-end latencies, and in each stage.
     pub fn new(
         (a, a_runs): (&str, &[RunOutline]),
         (b, b_runs): (&str, &[RunOutline]),

@@ -18,8 +18,8 @@ use verdict::chart::svg::legend;
 use verdict::summary::Measure;
 use verdict::table::{Column, Grid};
 
-/// Returns the report of compared runs; with several pairs of settings it has total times, but no
-/// stages of the order's path.
+/// Returns the report of compared runs; for several pairs of settings, its tables have end-to-end
+/// latencies only, without the stages of an order's path.
 pub fn report(all: &Comparisons) -> ExperimentReport {
     let single = all.comparisons.len() == 1;
     let table = |(number, comparison): (usize, &Comparison)| {

@@ -78,13 +78,13 @@ pub struct LevelConfidentiality {
     pub isolation: IsolationLevel,
     /// Whether the level hides memory.
     pub confidential: Confidential,
-    /// Whether a strategy tried to read (the fault `read-others`); else it is the level's rule.
+    /// Whether a strategy tried to read (the fault `read-others`); else the level's design decides.
     pub is_tried: bool,
 }
 
 impl LevelConfidentiality {
-    /// Returns whether an isolation level hides a strategy's memory: as tried by faults in `rows`,
-    /// or else by the level's rule.
+    /// Returns whether an isolation level hides a strategy's memory: as faults in `rows` tried, or,
+    /// if none did, as the level is designed.
     pub fn of(isolation: IsolationLevel, rows: &[Containment]) -> Self {
         let tried = rows.iter().filter(|row| row.others.is_empty() && row.isolation == isolation);
         // One read is enough.
@@ -94,13 +94,15 @@ impl LevelConfidentiality {
         }
     }
 
-    /// Formats the level's confidentiality of memory as a cell of a table: `no`, `yes (rule)`.
+    /// Formats the level's confidentiality of memory as a table cell: `no` or `yes` if it was
+    /// tried, `yes (rule)` if by the level's design.
     pub fn cell(&self) -> String {
         format!("{}{}", self.confidential, if self.is_tried { "" } else { " (rule)" })
     }
 }
 
-/// The properties of experiments of `launcher contain`, which injects faults at isolation levels.
+/// The entry of `launcher contain` in the table of experiment kinds: title, kind of rows, and
+/// functions that compute report, JSON and fitness. The command injects faults at isolation levels.
 pub const KIND: KindEntry = KindEntry {
     title: "What isolation buys",
     keeps_failures: true,
@@ -233,8 +235,9 @@ impl Containments {
         })
     }
 
-    /// Returns how many faults each tried pair of isolation level and technique contains, as text:
-    /// `11 of 12, 1 late`. Runs that mix levels are left out.
+    /// Returns, for each tried pair of isolation level and technique, how many faults were
+    /// contained: `11 of 12, 1 late`. The late one is not among the 11: some orders of others
+    /// waited. Runs that mix levels are left out.
     pub fn summaries(&self) -> Vec<(IsolationLevel, Technique, String)> {
         let unmixed = self.rows.iter().filter(|row| row.others.is_empty());
         let tried = distinct(unmixed.map(|row| (row.isolation, row.technique)));

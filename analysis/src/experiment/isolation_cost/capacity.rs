@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use verdict::table::{Column, Grid};
 
 /// The capacity of each isolation level (highest order rate within a latency limit, in orders a
-/// second), and the limits of the search.
+/// second), and the search's settings, such as that limit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
     /// The limits of the search: the bound on p99, and the first rate.

@@ -15,8 +15,8 @@ use verdict::chart::axis;
 use verdict::chart::plot::{DataSeries, Plot, PlotAxis, ReferenceLine};
 use verdict::table::Grid;
 
-/// How an isolation level's cost over threads grows along a varied setting, at one latency
-/// percentile, with the slope in nanoseconds.
+/// How an isolation level's extra latency compared with threads grows with a varied setting, at one
+/// percentile, with the slope in nanoseconds per step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Growth {
     /// The setting that varies.

@@ -57,8 +57,9 @@ pub struct LevelFigures {
     pub stolen: Option<StolenShare>,
 }
 
-/// The share (0 to 1) of an isolation level's orders that hypervisor steal affected, and whether it
-/// equals that of threads. It is a covariate, which must be equal between levels.
+/// The share (0 to 1) of an isolation level's orders that hypervisor steal affected, and the
+/// verdict on whether it is within 0.005 of threads'. It is a covariate, which must be equal
+/// between levels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StolenShare {
     /// The affected share, 0 to 1, and its difference to threads.
@@ -87,8 +88,8 @@ pub struct LevelFigure {
     pub added: Option<Estimate>,
 }
 
-/// The latency ratios of an isolation level to threads, pooled over repeats in which both took
-/// turns in the same runs.
+/// The ratios of an isolation level's latencies to those of threads, pooled over the repeats whose
+/// runs alternated between the two.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnRatios {
     /// Number of repeats that were pooled.

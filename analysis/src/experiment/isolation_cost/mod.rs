@@ -30,7 +30,9 @@ use record::document::answer_json;
 use serde::{Deserialize, Serialize};
 use verdict::summary::StrategyCosts;
 
-/// The properties of experiments of `launcher bill`, which measures what isolation levels cost.
+/// The entry of `launcher bill` in the table of experiment kinds: title, kind of rows, and
+/// functions that compute report, JSON and fitness. The command measures what isolation levels
+/// cost.
 pub const KIND: KindEntry = KindEntry {
     title: "The bill",
     has_pairs: true,
@@ -258,7 +260,8 @@ impl Experiment {
 }
 
 impl IsolationCostRow {
-    /// The `variant` of a bill's row that measures its reference again, as the A/A test.
+    /// The text in the field `variant` of a bill's row that marks the row as a repeated measurement
+    /// of its reference, for the A/A test.
     pub const AA_TEST: &'static str = "A/A";
 
     /// Iterates over the figures, and those that are one placement's alone; each with whether it is
@@ -274,8 +277,8 @@ impl IsolationCostRow {
         differences.chain(of_placement.map(|line| (line, false)))
     }
 
-    /// Returns the name of the row's isolation level, with the settings that distinguish the row:
-    /// `process (stamps ends)`.
+    /// Returns the name of the row's isolation level, followed in parentheses by the settings that
+    /// distinguish the row: `process (stamps ends)` for `--stamps ends`.
     pub fn level(&self) -> String {
         let messages = native::messages_of(self.isolation, self.technique);
         let level = messages.map_or_else(|| self.isolation.to_string(), |_| NATIVE.to_owned());

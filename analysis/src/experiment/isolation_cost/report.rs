@@ -27,8 +27,8 @@ const CLASSES: [&str; 4] = ["c1", "c2", "c3", "c4"];
 const CHARTS: &str = "The difference to the reference of each row: the crate whose algorithm a technique is, or the technique itself under \
                       threads. Dots are ratios, bars their 95% intervals. The verdict next to each is by the declared margin.";
 
-/// Returns the report of a bill (experiment on isolation costs), with a page of every measured
-/// combination.
+/// Returns the report of a bill (experiment on isolation costs); its page has a section for each
+/// measured combination of settings.
 pub fn report(sweep: &ExperimentRuns, isolation_costs: &IsolationCosts) -> ExperimentReport {
     let mut charts =
         Percentile::ALL.iter().filter_map(|percentile| chart(isolation_costs, *percentile)).peekable();

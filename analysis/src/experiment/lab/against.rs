@@ -51,8 +51,8 @@ pub fn rank_cells<'a>(cells: &[&'a LabCell], figure: RunFigure) -> Option<(Vec<&
     Some((cells, ranking))
 }
 
-/// Compares a way of waiting with busy waiting at equal queue and speeds, by the median ratio over
-/// the selected cells of each run. `None`: no such cell has a counterpart.
+/// Compares `figure` under a way of waiting with busy waiting, at equal queue and speeds, by each
+/// repeat's median ratio over the selected cells. `None`: no such cell has a counterpart.
 pub fn wait_against_busy(
     measured: &[MeasuredLabCell<'_>],
     wait: Wait,

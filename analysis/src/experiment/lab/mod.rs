@@ -22,8 +22,8 @@ use record::numbers::counted;
 use serde::{Deserialize, Serialize};
 use system::named_enum;
 
-/// Title, rows and other properties by which reports treat experiments of `launcher lab`, the queue
-/// benchmark.
+/// The entry of `launcher lab` in the table of experiment kinds: title, kind of rows, and functions
+/// that compute report, JSON and fitness. The command is the queue benchmark.
 pub const KIND: KindEntry = KindEntry {
     title: "Which queue, which way of waiting",
     rows: RowKind::QueueRun,
@@ -49,7 +49,8 @@ pub const KIND: KindEntry = KindEntry {
     ..sweep::RUNS
 };
 
-/// The settings that the queue benchmark varies, the slowest one first.
+/// The settings that the queue benchmark varies, like nested loops: the first is the outermost, the
+/// last the innermost.
 pub const AXES: [Axis; 7] = [
     Axis::Technique,
     Axis::Isolation,
@@ -183,8 +184,8 @@ impl LabPlan {
         cell.slots.unwrap_or(self.capacity)
     }
 
-    /// Returns `true` if a cell has a slow producer or consumer, slowness means sleeping, and
-    /// waiting ends poll or park.
+    /// Returns `true` if a cell has a slow producer or consumer that sleeps for each event, and
+    /// waiting ends sleep too (poll or park).
     pub fn sleeps(&self, cell: &LabCell) -> bool {
         let is_slow = |speed| speed == Speed::Slow;
         let waits = if cell.consumers == 0 {

@@ -61,8 +61,8 @@ impl<'a> SeedQueues<'a> {
     }
 }
 
-/// Returns run times and their ratios as in this project's original queue benchmark: array and
-/// linked queues by producer and consumer speeds.
+/// Returns the lab's run times in the original queue benchmark's layout, with ratios of array to
+/// linked queues and of busy to other waiting. A row is a pair of producer and consumer speeds.
 pub fn seed_table(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Option<Grid> {
     let queues = SeedQueues::new(lab, measured)?;
     let row = |pair: (Speed, Speed)| {

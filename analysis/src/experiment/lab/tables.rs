@@ -48,9 +48,10 @@ pub fn against_busy(lab: &Lab, measured: &[MeasuredLabCell<'_>]) -> Option<Grid>
     ))
 }
 
-/// Returns the short table of a queue benchmark, for its first screen. A row compares a way of
-/// waiting with busy waiting, at one speed of producers and one of consumers. If nothing was
-/// measured with busy waiting, a row is the latency and the CPU time of one cell.
+/// Returns the first-screen table of the queue benchmark: CPU time and latency of each way of
+/// waiting as a multiple of busy waiting. A row compares a way of waiting with busy waiting, at one
+/// speed of producers and one of consumers. If nothing was measured with busy waiting, a row is the
+/// latency and the CPU time of one cell.
 pub fn brief_table(measured: &[MeasuredLabCell<'_>]) -> Grid {
     let pairs = PAIRS.into_iter().flat_map(|pair| Wait::ALL.iter().map(move |wait| (pair, *wait)));
     let row = |(pair, wait): ((Speed, Speed), Wait)| {

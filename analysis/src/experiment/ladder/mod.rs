@@ -46,7 +46,9 @@ named_enum! {
     }
 }
 
-/// The properties of experiments of `launcher ladder`, which compares a machine's isolation levels.
+/// The entry of `launcher ladder` in the table of experiment kinds: title, kind of rows, and
+/// functions that compute report, JSON and fitness. The command compares a machine's isolation
+/// levels.
 pub const KIND: KindEntry = KindEntry {
     title: "The ladder of isolation",
     keeps_failures: true,
@@ -217,8 +219,8 @@ impl Rung {
     }
 }
 
-/// Returns the key under which the folder of one of a ladder's experiments is saved among its
-/// figures.
+/// Returns the key in a ladder's figures under which the folder name of its experiment `part` is
+/// saved.
 pub fn folder_key(part: LadderPart) -> String {
     format!("folder.{part}")
 }

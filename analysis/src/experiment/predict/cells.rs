@@ -32,8 +32,8 @@ impl PredictPart {
         row.setting.values.get(&Axis::Part).and_then(|text| Self::from_name(text))
     }
 
-    /// Returns `true` if the prediction's model is fitted to runs of this part: those of `pilot`
-    /// and `fitted`.
+    /// Returns `true` if the prediction's model is fitted to runs made for this purpose: `pilot`
+    /// (the first run) and `fitted`.
     pub fn is_fitted(self) -> bool {
         matches!(self, Self::Pilot | Self::Fitted)
     }

@@ -24,8 +24,9 @@ use record::wake_times::WakeTimes;
 use serde::{Deserialize, Serialize};
 pub use statistics::{CorePrediction, SharedCoreModel};
 
-/// The properties of experiments of `launcher predict`, which predicts the costs of strategies that
-/// share cores.
+/// The entry of `launcher predict` in the table of experiment kinds: title, kind of rows, and
+/// functions that compute report, JSON and fitness. The command predicts the costs of strategies
+/// that share cores.
 pub const KIND: KindEntry = KindEntry {
     title: "What strategies will cost as processes",
     summary: |experiment| match PredictQuestion::of_experiment(experiment) {
@@ -124,8 +125,9 @@ pub struct PredictedCell {
     pub predicted: [CorePrediction; 2],
 }
 
-/// The median absolute errors of predicted costs of isolation, over several measured combinations
-/// of number of strategies and rate.
+/// The median absolute errors of predicted latencies and CPU times over several measured
+/// combinations, relative (0.1 for 10 %) except one in nanoseconds. A combination is a number of
+/// strategies, a number of cores and a rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PredictionErrors {
     /// Number of predicted cells.

@@ -42,7 +42,8 @@ const SENDING: &str = "
 3. Run `launcher survey --index results`, which draws the cards and this page, and open a pull request.
 ";
 
-/// The index page of a folder of surveys, as the contents of its files.
+/// The contents of the two files of the index page of a folder of surveys: `README.md` and its
+/// picture `index.svg`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SurveyIndex {
     /// `README.md`.

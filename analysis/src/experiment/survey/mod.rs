@@ -48,7 +48,9 @@ named_enum! {
     }
 }
 
-/// The properties of experiments of `launcher survey`, several short experiments on one machine.
+/// The entry of `launcher survey` in the table of experiment kinds: title, kind of rows, and
+/// functions that compute report, JSON and fitness. The command makes several short experiments on
+/// one machine.
 pub const KIND: KindEntry = KindEntry {
     title: "Survey",
     keeps_failures: true,
@@ -245,8 +247,7 @@ const OF: &str = "of";
 const PART: &str = "part";
 
 impl SurveyPart {
-    /// Returns the settings that identify this part's row in a survey, which records how the part
-    /// ended.
+    /// Returns the settings that identify the row in which a survey records how this part ended.
     pub fn setting(self) -> Setting {
         let settings = [(OF, PART), (PART, self.name())].map(|(key, text)| (key.to_owned(), text.to_owned()));
         Setting::from_texts(format!("{PART} {}", self as usize), settings.into(), &[Axis::Part])
@@ -264,8 +265,8 @@ impl SurveyPart {
         }
     }
 
-    /// Converts the list in the results of this part of a survey to rows, and adds its other
-    /// results to the survey's figures.
+    /// Converts the main list in this part's results, such as its pairs of cores, to survey rows,
+    /// and adds the other results to `figures`.
     pub fn found_rows(self, found: &impl Serialize, figures: &mut Figures) -> Vec<Row> {
         let (list, settings) = self.rows();
         let name = if list.is_empty() { self.name().to_owned() } else { format!("{self}.{list}") };

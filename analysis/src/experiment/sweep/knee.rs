@@ -153,8 +153,8 @@ pub(super) mod tests {
     use crate::fixture;
     use crate::stats::fixtures;
 
-    /// Returns a sweep over work whose orchestrator waits as a model predicts, above 200 ns of
-    /// transport.
+    /// Returns a synthetic sweep over work per order: mean `submit` and `completion` times are each
+    /// 100 ns plus the wait that `model` computes.
     pub fn modelled(model: QueueModel, loads: &[f64]) -> ExperimentRuns {
         let values: Vec<String> = (0..loads.len()).map(|number| format!("{}ns", 500 * number)).collect();
         let setting = |value: &String| Setting {

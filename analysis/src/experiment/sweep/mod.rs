@@ -34,7 +34,8 @@ pub(super) const RUNS: KindEntry = KindEntry {
     picture: None,
 };
 
-/// The properties of experiments of `launcher sweep`, which measures combinations of settings.
+/// The entry of `launcher sweep` in the table of experiment kinds: title, kind of rows, and
+/// functions that compute report, JSON and fitness. The command measures combinations of settings.
 pub const KIND: KindEntry = KindEntry {
     has_verdicts: true,
     picture: Some(|experiment| {

@@ -8,14 +8,16 @@ use core::ffi::CStr;
 /// Version of this interface: major in the upper 16 bits, minor below. A library serves programs of
 /// its major version and of no later minor version.
 pub const BHQ_VERSION: u32 = 0x0001_0002;
-/// Version of the memory layout that a compiled program passes to bhq_fast_sender_of and
-/// bhq_fast_receiver_of, to push and pop without a call.
+/// Version of the memory layout that inline pushes and pops use; bhq_fast_sender_of and
+/// bhq_fast_receiver_of refuse a program that passes another version.
 pub const BHQ_LAYOUT: u32 = 2;
 /// Maximum size of a message in bytes.
 pub const BHQ_MAX_MESSAGE_BYTES: usize = 65_536;
 /// Maximum number of producers of a queue.
 pub const BHQ_MAX_PRODUCERS: u32 = 1_024;
-/// Maximum wait for the descriptor of bhq_wait_fd before the next pop, in nanoseconds (100 ms).
+/// The longest time, in nanoseconds (100 ms), that a program may wait for the descriptor of
+/// bhq_wait_fd before it pops again. A sender that is killed before its wake-up leaves its message
+/// unannounced.
 pub const BHQ_MAX_WAIT_NS: u64 = 100_000_000;
 
 /// State of a producer: bhq_attach_sender may attach a sender.
@@ -27,7 +29,8 @@ pub const BHQ_STATE_DEAD: i32 = 2;
 /// State of a producer: the receiver does not poll it any more. bhq_renew frees it.
 pub const BHQ_STATE_RETIRED: i32 = 3;
 
-/// Success; of a pop or a take: no message now.
+/// Success; from a pop or a take (reading in place), which return 1 for a message: there is no
+/// message now.
 pub const BHQ_OK: i32 = 0;
 /// The queue has no room for the message now, which was not taken: push it again later.
 pub const BHQ_FULL: i32 = -1;
@@ -42,7 +45,8 @@ pub const BHQ_INCOMPLETE: i32 = -4;
 pub const BHQ_LIVING: i32 = -5;
 /// No producer is free.
 pub const BHQ_NO_FREE_PRODUCER: i32 = -6;
-/// No producer is free, and one crashed: bhq_resume_sender.
+/// No producer is free, and a sender's process crashed: call bhq_resume_sender to continue as its
+/// producer.
 pub const BHQ_SENDER_CRASHED: i32 = -7;
 /// The last receiver crashed: call bhq_resume_receiver.
 pub const BHQ_RECEIVER_CRASHED: i32 = -8;
@@ -52,7 +56,7 @@ pub const BHQ_ATTACHED: i32 = -9;
 pub const BHQ_PRODUCER_ALIVE: i32 = -10;
 /// The producer was retired: bhq_renew frees it.
 pub const BHQ_RETIRED: i32 = -11;
-/// No producer has broken the protocol: bhq_faulty_producer.
+/// Returned by bhq_faulty_producer if no producer has broken the protocol.
 pub const BHQ_NO_PRODUCER: i32 = -12;
 
 /// A required pointer is null.

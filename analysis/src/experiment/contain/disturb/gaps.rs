@@ -108,14 +108,14 @@ impl GapComparison {
         [("engine gaps", self.difference), ("engine time lost", self.lost)]
     }
 
-    /// Returns the verdict on the engine's number of long gaps (times without its CPU core) in
-    /// disturbed against calm runs.
+    /// Returns the verdict on the engine thread's number of gaps (times without its core) of at
+    /// least 15 µs, in disturbed against calm runs.
     pub fn verdict(&self) -> Verdict {
         verdict(self.difference)
     }
 
-    /// Returns the verdicts on the engine's gaps in disturbed against calm runs: on their number,
-    /// and on the time lost.
+    /// Returns two verdicts on the engine thread's gaps, disturbed against calm runs: on the number
+    /// of at least 15 µs, and on time lost.
     pub fn verdicts(&self) -> [Verdict; 2] {
         self.declared().map(|(_, found)| verdict(found))
     }

@@ -13,7 +13,8 @@ use record::numbers::plain;
 use record::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// The default time between two steps of a disturbance, in nanoseconds, which a search tries first.
+/// The time from one step of a disturbance (such as a started process) to the next, in nanoseconds,
+/// that a limit search tries first.
 pub const FIRST_EVERY: Nanos = Nanos(500_000);
 /// The rates that are tried: from some twenty steps in a window of a second to one between almost
 /// every two duty cycles.

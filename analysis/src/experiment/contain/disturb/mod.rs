@@ -30,7 +30,8 @@ use report::disturbance_picture;
 use serde::{Deserialize, Serialize};
 use verdict::summary::Measure;
 
-/// The properties of experiments of `launcher disturb`, in which one strategy disturbs the others.
+/// The entry of `launcher disturb` in the table of experiment kinds: title, kind of rows, and
+/// functions that compute report, JSON and fitness. In its runs one strategy disturbs the others.
 pub const KIND: KindEntry = KindEntry {
     title: "What disturbs",
     keeps_failures: true,
@@ -56,10 +57,10 @@ const DONE: &str = "disturbing";
 /// The stage of the engine's own work before an order leaves, and that after its report.
 const ENGINE: [Measure; 2] = [Measure::Stage(Stage::OrchPreDispatch), Measure::Stage(Stage::OrchPostProcess)];
 
-/// The largest effect of a disturbance on the median latency that counts as none, by default; its
-/// share doubles at p99. It is what the protection costs: where strategies share a core, processes
-/// instead of threads make p50 1.2 to 1.4 times and p99 1.7 to 2.8 times as long, so nobody would
-/// buy them against less than that.
+/// The default equivalence margin of a disturbance's effect on latency: the larger of 10 ns and
+/// half the calm latency, at p99 the whole latency. It is what the protection costs: where
+/// strategies share a core, processes instead of threads make p50 1.2 to 1.4 times and p99 1.7 to
+/// 2.8 times as long, so nobody would buy them against less than that.
 pub const DISTURBANCE_MARGIN: Margin = Margin { ns: 10.0, share: 0.5 };
 /// What the margin's share is multiplied by at p99.
 const TAIL_FACTOR: f64 = 2.0;
@@ -166,7 +167,8 @@ pub enum Effect {
 }
 
 impl Disturbance {
-    /// Returns the name of the disturbance or of the other fault.
+    /// Returns the name of the disturbance or other fault, such as `kill`: the text in `fault`, or
+    /// the name of its kind if that is empty.
     pub fn name(&self) -> String {
         if self.fault.is_empty() { self.kind.to_string() } else { self.fault.clone() }
     }
