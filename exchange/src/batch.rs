@@ -10,8 +10,8 @@ use std::hint::black_box;
 const BATCH: usize = 16;
 
 impl Exchange {
-    /// Applies commands to the order books in order, with the events and the final state of single
-    /// [`apply`](Self::apply) calls.
+    /// Applies commands to the order books in order; the events and the final state are those of
+    /// one [`apply`](Self::apply) call per command.
     ///
     /// This is faster if the books exceed the CPU's caches. An order that was not used for a while
     /// costs two dependent cache misses: its index entry, then the order. Sixteen commands wait

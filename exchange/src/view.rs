@@ -5,7 +5,8 @@ use crate::book::{Book, Phase};
 use crate::command::Side;
 use crate::exchange::Exchange;
 
-/// A price level of an order book, as displayed.
+/// A price level of an order book: its price, its displayed quantity (without the hidden part of
+/// orders) and its number of orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Level {
@@ -93,7 +94,8 @@ impl Exchange {
         self.store.find(id).map(|slot| order(self.store.arena.node(slot)))
     }
 
-    /// Returns the time at which the next open order expires; `u64::MAX` if none does.
+    /// Returns the time at which the next open order expires, in the unit of
+    /// `NewOrder::expires_at`; `u64::MAX` if no order expires.
     #[inline]
     pub fn next_expiry(&self) -> u64 {
         let store = &self.store;

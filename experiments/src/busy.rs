@@ -76,10 +76,11 @@ fn others_runnable(root: &Path) -> Option<f64> {
     Some(f64::from(runnable.saturating_sub(1)))
 }
 
-/// Returns the reason to give up a bill (the experiment on isolation costs); `None` to continue it.
-/// The machine is busy, and in every repeat so far one setting differs from itself, its A/A test,
-/// by more than all repeats can average out. `load` is asked only then. An experiment whose repeats
-/// the user asked for makes them.
+/// Returns why a bill (the experiment on isolation costs) should stop because other programs keep
+/// the machine busy; `None` if it should continue. It should stop if the machine is busy, and in
+/// every repeat so far one setting differs from itself, its A/A test, by more than all repeats can
+/// average out. `load` is asked only then. An experiment whose repeats the user asked for makes
+/// them.
 pub fn give_up_reason(record: &Experiment, load: impl FnOnce() -> Option<Load>) -> Option<String> {
     record.time_limit_s?;
     let test = record.rows.iter().find(|row| row.setting.is_aa_test)?;

@@ -78,7 +78,8 @@ const HELP_BY_COMMAND: [(&str, &str, &str); 9] = [
     ),
 ];
 
-/// The experiments, and what the launcher asks of their results.
+/// The subcommands of this program: those that the launcher's users type, such as `sweep`, and
+/// hidden ones that the launcher itself calls.
 #[derive(Subcommand, Clone, Debug, PartialEq)]
 pub enum Command {
     /// Measure settings against each other, alternated
@@ -133,7 +134,8 @@ pub enum Command {
     Definitions,
 }
 
-/// The flags of `against`.
+/// The flags of the command `against`, which compares runs with those of a baseline folder
+/// (`launcher run --baseline`).
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct AgainstFlags {
     /// The folder of the baseline's runs
@@ -151,7 +153,7 @@ pub struct AgainstFlags {
     pub report: ReportLength,
 }
 
-/// The flags of `report`.
+/// The flags of the command `report`, which prints the complete report of a saved experiment.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct ReportFlags {
     /// The folder of the experiment
@@ -170,14 +172,15 @@ pub struct PageFlags {
     pub file: PathBuf,
 }
 
-/// The flags of `picture`.
+/// The flags of the command `picture`, which prints a saved experiment's chart as SVG.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct PictureFlags {
     /// The folder of the experiment
     pub folder: PathBuf,
 }
 
-/// The flags of `lines`.
+/// The flags of the command `lines`, which prints a summary of each experiment as JSON, for
+/// `launcher list`.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct LinesFlags {
     /// The folders of experiments

@@ -11,7 +11,8 @@ use planner::config::{ReportLength, Settings, UsageError};
 use record::units::Count;
 use std::path::PathBuf;
 
-/// The command-line flags of `launcher resume`.
+/// The command-line flags of `launcher resume`, which makes the missing runs of an interrupted
+/// experiment.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct ResumeFlags {
     /// Name the experiment: its folder, or the folder's name in list

@@ -11,7 +11,8 @@ use record::fitness::shared_cores_note;
 const SCHEDULE: [&str; 8] =
     ["strategies", "venues", "orders", "window", "arrivals", "delay", "schedule", "speed"];
 
-/// Returns the reasons, visible in the plan, why the result of an experiment cannot be comparable.
+/// Returns the reasons, visible in the plan, why an experiment's results cannot be compared with
+/// each other or with the seed benchmark's.
 pub fn warnings(record: &Experiment) -> Vec<String> {
     let entry = record.kind.entry();
     if !entry.has_verdicts {

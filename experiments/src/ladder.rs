@@ -148,9 +148,8 @@ fn plan(rungs: &[Rung], each: u16, checks: &[MachineCheck]) -> Experiment {
     record
 }
 
-/// Runs `launcher ladder`: measures what each isolation level of this machine costs and prevents,
-/// and draws their card.
-/// `find` asks `launcher doctor`.
+/// Runs `launcher ladder`: measures what each isolation level costs and prevents on this machine,
+/// and draws one summary image (a card). `find` asks `launcher doctor`.
 pub fn run(flags: &LadderFlags, find: impl FnOnce() -> MachineFindings) -> Result<ExitCode> {
     let began = Instant::now();
     let _signals = Signals::catch().context("cannot catch Ctrl-C")?;

@@ -83,8 +83,8 @@ fn is_storm_search(record: &Experiment) -> bool {
     record.figures.part::<StormSearch>(StormSearch::NAME).is_ok_and(|search| search.is_some())
 }
 
-/// Calls `work` with a function that makes one run with real processes at each call, for the
-/// experiment of a record. Ctrl-C ends it.
+/// Calls `work` with a function that makes one run of the experiment in `record` each time it is
+/// called. Runs have real processes; Ctrl-C ends a run.
 pub fn with_maker<T>(record: &Experiment, work: impl FnOnce(&mut RunMaker<'_>) -> Result<T>) -> Result<T> {
     let signals = Signals::catch().context("cannot catch Ctrl-C")?;
     let start_timeout = Duration::from_nanos(record.start_timeout_ns);

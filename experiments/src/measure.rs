@@ -143,8 +143,9 @@ pub(super) fn measure_unless(
     measure_rows(record, folder, &mut EngineRuns { make, folder, begun: None }, bar, give_up)
 }
 
-/// Makes the missing rows of an experiment in their order, and saves the record regularly.
-/// `give_up` may return a reason after a repeat: the rest is not made then.
+/// Makes the missing runs of an experiment with `maker`, one run for each row of the record. Saves
+/// the record after a run if [`RowMaker::save_interval`] has passed, and at the end. `give_up` may
+/// return a reason after a repeat: the rest is not made then.
 pub fn measure_rows(
     record: &mut Experiment,
     folder: &Path,

@@ -42,10 +42,11 @@ impl BoardPreset {
 pub mod seed_board {
     /// Value of `--readers` in `launcher board --preset seed`: the number of readers.
     pub const READERS: &str = "12";
-    /// Value of `--duration` in `launcher board --preset seed`: the length of each case.
+    /// Value of `--duration` in `launcher board --preset seed`: how long each case is measured,
+    /// with its unit.
     pub const DURATION: &str = "10s";
-    /// Value of `--size` in bytes in `launcher board --preset seed`: two sides of six fields, 48
-    /// bytes each.
+    /// Value of `--size` in `launcher board --preset seed`, in bytes: bid and ask, with six fields
+    /// of 8 bytes each.
     pub const SIZE: &str = "96";
     /// Value of `--healthy` in `launcher board --preset seed`: the limits of the original
     /// benchmark.
@@ -117,8 +118,8 @@ impl SweepPreset {
             .collect();
     }
 
-    /// Returns a note if this is the `seed` preset and the settings have another number of
-    /// strategies or orders, or another window.
+    /// Returns a note that the load is not that of the seed benchmark; `None` if it is, or for
+    /// another preset. The load is the number of strategies, the number of orders and the window.
     pub fn load_note(self, base: &Settings) -> Option<String> {
         let seed = Preset::Seed.settings();
         let same =

@@ -80,8 +80,8 @@ impl SweepProgress {
         }
     }
 
-    /// Continues the progress bar with the pace of the experiment's earlier runs, and corrects the
-    /// announced time where that turns out wrong. `later` runs follow if `limit` allows.
+    /// Sets the pace of the experiment's earlier runs and the duration announced to the user, which
+    /// the bar corrects if it is wrong. `later` runs follow if `limit` allows.
     #[must_use]
     pub fn correcting(self, pace: Pace, announced: Duration, later: u32, limit: Option<Duration>) -> Self {
         Self { announced: Some(announced), pace, later, limit, ..self }

@@ -54,8 +54,8 @@ pub fn print(answer: &Answer, form: OutputForm) -> Result<()> {
     Ok(out.write_all(text.as_bytes())?)
 }
 
-/// Saves the answer of an experiment, and prints it with the experiment's folder, after a short
-/// report also with the commands that show more.
+/// Saves an experiment's answer, and prints it with the experiment's folder; if the report is
+/// short, also prints the commands that show more.
 pub fn save_and_print(
     answer: &Answer,
     experiment: &Experiment,
@@ -67,7 +67,8 @@ pub fn save_and_print(
     print_folder(folder, form)
 }
 
-/// Prints the folder of an experiment, and after a short report the commands that show more.
+/// Prints the folder of an experiment, unless the output is JSON, and with a short report also the
+/// commands that show more.
 pub fn print_folder(folder: &Path, form: OutputForm) -> Result<()> {
     let (folder, program) = (folder.display(), ::record::screen::program());
     let mut out = ::record::screen::stdout();
@@ -109,8 +110,9 @@ pub fn publish(
     Ok(worse(code, report_unfired(&unfired, common.allow_unfired)))
 }
 
-/// Returns the exit code of an experiment with `made` runs: interrupted, a run failed, or all is
-/// well. Complains unless all is well.
+/// Returns an experiment's exit code: 128 plus the signal's number if it was interrupted, 1 if a
+/// run failed, otherwise 0. Prints a warning unless the code is 0. `made` is the number of runs
+/// made.
 pub fn exit_code(ended: MeasureEnd, interrupted: &str, failures: &[String], made: usize) -> ExitCode {
     match (ended, failures) {
         (MeasureEnd::Interrupted, _) => {

@@ -98,9 +98,9 @@ pub(crate) struct ReportSink<'a, P, C, const CANCELS: bool> {
 }
 
 impl<'a, P: Producer, C: Clock, const CANCELS: bool> ReportSink<'a, P, C, CANCELS> {
-    /// Creates a receiver for at most `remaining` reports of a venue that has taken `orders`
-    /// orders.
-    /// `remaining` is at most [`ReportOutbox::remaining`].
+    /// Creates the receiver that takes a venue's reports during one call, at most `remaining` of
+    /// them. `remaining` is at most [`ReportOutbox::remaining`]. `orders`, the number of orders
+    /// that the venue has taken so far, limits the total number of reports.
     #[inline]
     pub fn new(
         outbox: &'a mut ReportOutbox<P>,
@@ -113,7 +113,8 @@ impl<'a, P: Producer, C: Clock, const CANCELS: bool> ReportSink<'a, P, C, CANCEL
         Self { outbox, cycle, info, remaining, owed_reports }
     }
 
-    /// Returns how many more reports the venue may send in this call.
+    /// Returns how many more reports the venue may send during the gateway's current call to the
+    /// venue.
     #[inline]
     pub const fn remaining(&self) -> usize {
         self.remaining

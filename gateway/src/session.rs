@@ -29,9 +29,9 @@ pub struct SessionVenue {
 }
 
 impl SessionVenue {
-    /// Average number of reports on an order at an exchange, for which logs have capacity. Accepted
-    /// and closed; each trade closes at least one order and so adds at most one report. The fourth
-    /// is for replaces, triggered stops and self-trade prevention.
+    /// Number of reports for each order at an exchange, on average, for which the stamp logs have
+    /// capacity. Accepted and closed; each trade closes at least one order and so adds at most one
+    /// report. The fourth is for replaces, triggered stops and self-trade prevention.
     pub const REPORTS_PER_ORDER: u8 = 4;
 
     /// Creates the gateway's end of a session with an exchange over its two rings.
@@ -42,9 +42,9 @@ impl SessionVenue {
         Self { out, bell, reports, waiting: None, sent, received, holds_slots: false, faults: 0 }
     }
 
-    /// Resumes a crashed gateway's session with an exchange: sends the message `first`, and skips
-    /// the next `taken` reports in the ring. `first` may have been taken and not sent; the reports
-    /// had been taken and not handed over.
+    /// Resumes a crashed gateway's session with an exchange: `first` becomes the next message to
+    /// send, and the next `taken` reports are skipped. The crashed gateway may have taken `first`
+    /// and not sent it; it had taken the reports and not handed them over.
     #[must_use]
     pub fn resume_from(mut self, first: Option<Message>, taken: usize) -> Self {
         if let Some(mut message) = first {

@@ -4,7 +4,8 @@ use protocol::wire::{CancelScope, MAX_REPORTS, Order, OrderId, Report};
 use system::clock::Timebase;
 use thiserror::Error;
 
-/// The properties of a kind of venue, from which the capacity for its reports is derived.
+/// How many reports a kind of venue sends per order and per call of [`Venue::accept`], and whether
+/// that call returns their due time. The capacity for reports is derived from the two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VenueInfo {
     /// Average number of reports per order for which stamp logs and return paths have capacity, 1

@@ -147,8 +147,8 @@ pub enum RecoveryError {
 }
 
 impl RecoveryError {
-    /// Checks that the number of outputs replayed from the journal is not below the number that
-    /// were observed outside.
+    /// Checks that replaying the journal produced at least as many outputs (`journal`) as their
+    /// receivers already have (`observed`).
     ///
     /// # Errors
     /// [`RecoveryError::Incomplete`] if it has fewer.

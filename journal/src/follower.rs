@@ -129,8 +129,8 @@ impl<S: State> JournalFollower<S> {
         self.reader.next_sequence() - 1
     }
 
-    /// Returns `true` if enough records were applied since the last snapshot: at least `every`, and
-    /// at least [`State::size`].
+    /// Returns `true` if at least `every` and at least [`State::size`] records were applied since
+    /// the last snapshot, and the state has not ended.
     pub fn is_snapshot_due(&self, every: u64) -> bool {
         !self.state.has_ended() && self.last() - self.snapshot_at >= every.max(self.state.size())
     }

@@ -164,7 +164,8 @@ pub fn first_word(seed: u32, length: u32, sequence: u64, payload: &[u8]) -> u64 
     u64::from(length) | u64::from(crc32c(payload) ^ (place >> 32) as u32) << 32
 }
 
-/// The result of reading one position of a segment: a record, its end, or damage.
+/// The result of reading one position of a segment: a record, no record, the segment's end mark,
+/// too few bytes, or damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanResult {
     /// The expected record was found, with the length of its payload in bytes.

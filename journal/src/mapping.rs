@@ -63,9 +63,9 @@ impl MappedWords {
         map.advise_range(Advice::PopulateWrite, bytes.start, bytes.len())
     }
 
-    /// Lets the kernel read pages ahead of one that is accessed for the first time, which is the
-    /// default, or not: with 8 MiB of it, a segment's first store takes milliseconds, in which all
-    /// its pages are zeroed. Advice: a refusal is ignored.
+    /// Enables or disables the kernel's read-ahead for the mapped file, which is enabled by
+    /// default. With a read-ahead of 8 MiB, a segment's first store takes milliseconds, in which
+    /// all pages of the segment are zeroed. Advice: a refusal is ignored.
     pub fn read_ahead(&self, is_wanted: bool) {
         if let Backing::File(map) = &self.backing {
             let _ = map.advise(if is_wanted { Advice::Normal } else { Advice::Random });

@@ -59,8 +59,8 @@ pub struct LogEnd {
     begun: Vec<(u64, u64)>,
 }
 
-/// Recovers the log in a directory through `apply`, without changing it. The directory may be
-/// empty.
+/// Reads the newest valid snapshot and the later records of the log in a directory, passes each to
+/// `apply`, and changes no file. The directory may be empty.
 ///
 /// # Errors
 /// [`JournalError::Damaged`] if durable records are missing; [`JournalError::Missing`] if a segment

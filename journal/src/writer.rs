@@ -266,8 +266,8 @@ impl Writer {
         self.segment_stalls
     }
 
-    /// Returns the sequence number of the last record whose outputs may be sent. That is the
-    /// durable end under group commit, else `u64::MAX`.
+    /// Returns the sequence number of the last record whose outputs may be sent: the last durable
+    /// record under group commit, otherwise `u64::MAX`.
     #[inline]
     pub fn durable_sequence(&self) -> u64 {
         // Acquire: pairs with the Release in `sync`.

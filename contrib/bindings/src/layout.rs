@@ -237,8 +237,8 @@ fn from_code<T: Copy>(all: &[T], code: u8, error: &'static CStr) -> Result<T, &'
 }
 
 impl Order {
-    /// Validates the fields of a program's order and converts them into an order request; an error
-    /// names the first invalid field.
+    /// Validates an order that a strategy's program passes to `bh_send` or `bh_send_due`, and
+    /// converts it into an order request.
     ///
     /// # Errors
     /// The first invalid field and its range.
@@ -336,8 +336,8 @@ impl From<&wire::Report> for Report {
 }
 
 impl Tick {
-    /// Converts an instrument's market data, published `written_ns` nanoseconds after the start of
-    /// the run, into the C layout.
+    /// Converts one instrument's market data into the C struct that a strategy's program reads;
+    /// `written_ns` is its publication time in nanoseconds since the run's start.
     #[inline]
     pub fn from_tick(tick: &MarketTick, written_ns: u64) -> Self {
         let pair = |quote: Option<Quote>| quote.map_or((0, 0), |quote| (quote.price, quote.quantity));

@@ -27,8 +27,8 @@ pub(crate) struct RunInfo {
 }
 
 impl RunInfo {
-    /// Collects from the run's plan the facts that a strategy's program can read: its context and
-    /// the number of instruments.
+    /// Combines a strategy's identity, schedule and settings (`context`) with the number of
+    /// instruments from the run's plan.
     pub fn new(plan: &Plan, context: Context) -> Self {
         Self { context, instruments: plan.trading().instrument_count().min(u16::MAX.into()) as u16 }
     }
@@ -74,7 +74,8 @@ pub(crate) struct AttachedStrategy<P, C> {
 }
 
 impl<P: Producer, C: Clock> AttachedStrategy<P, C> {
-    /// Starts an attached strategy on the calling thread, which has passed the start barrier.
+    /// Starts, on the calling thread, the agent of a strategy whose program has attached to a run.
+    /// The caller has waited for the run's start (the start barrier) before.
     pub fn begin(
         mut agent: StrategyAgent<Inbox, P>,
         (mut cycle, status): (protocol::agent::Cycle<C>, StatusWriter),

@@ -32,8 +32,8 @@ impl BridgeDir {
         Ok(dir)
     }
 
-    /// Creates a bridge's directory for `join` and tests, named as if this process were the
-    /// launcher of a run.
+    /// Creates a bridge's directory for the command `join` or a test; its name has this process's
+    /// id in place of a launcher's.
     pub fn for_process(what: &str) -> io::Result<Self> {
         let me = std::process::id();
         let run = RunId::new(SystemTime::now(), me, start_time(me).unwrap_or(0));
@@ -56,7 +56,8 @@ impl BridgeDir {
         directory::path(&self.name)
     }
 
-    /// Creates a directory for the media driver's files, and removes those of ended drivers.
+    /// Removes the directories of earlier media drivers, and returns a path, not created yet, for
+    /// the files of this process's driver.
     pub fn driver_dir(&self) -> io::Result<PathBuf> {
         for entry in fs::read_dir(self.path())? {
             let entry = entry?;

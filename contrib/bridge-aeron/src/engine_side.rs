@@ -29,8 +29,8 @@ pub enum BridgeEvent {
     Over,
 }
 
-/// The queues and flags between a bridge's thread and its strategy thread, in one process at the
-/// engine's host.
+/// The queues and flags between the bridge's network thread and the thread that sends the far
+/// host's orders to the engine. Both are threads of one process at the engine's host.
 #[derive(Debug)]
 pub struct EngineQueues {
     pub events: ArrayQueue<BridgeEvent>,

@@ -18,7 +18,8 @@ const OUTSIDE_NS: u64 = 60_000_000_000;
 
 const SHARES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)];
 
-/// A time between two hosts in `remote.json`, in nanoseconds, with its maximum error.
+/// A duration on an order's way between two hosts, in nanoseconds, and the most by which it may be
+/// too high or too low. Saved in `remote.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// The figure in nanoseconds; `None` if it is smaller than its error.
@@ -155,7 +156,8 @@ impl Crossing {
         std::fs::rename(new, folder.join(FILE))
     }
 
-    /// Reads the figures from `remote.json` in a run's directory, of this version only.
+    /// Reads the figures from `remote.json` in a run's directory; returns an error if the file's
+    /// format version is not this program's.
     pub fn read(folder: &Path) -> io::Result<Self> {
         let text = std::fs::read_to_string(folder.join(FILE))?;
         let crossing: Self = serde_json::from_str(&text).map_err(io::Error::other)?;

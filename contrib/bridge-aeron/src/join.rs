@@ -14,7 +14,8 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-/// Makes a run of this host whose orders go to an engine on another one.
+/// The flags of the command `join`, which makes a run on this host whose orders go to an engine on
+/// another host.
 #[derive(Args, Clone, Debug)]
 pub struct JoinFlags {
     /// Name shared by both sides, and the engine's host and port
@@ -45,7 +46,8 @@ impl BridgeSide for Caller {
     }
 }
 
-/// Waits for the engine's host, then replaces this process by the run's launcher, if it can.
+/// Waits until the engine's host answers, then executes the run's launcher in place of this
+/// process; returns only after an error.
 pub fn join(flags: &JoinFlags) -> ExitCode {
     let name_of = |arg: &String| arg.split('=').next().map(str::to_owned);
     if let Some(flag) =
@@ -85,7 +87,8 @@ fn call(address: &BridgeAddress) -> Result<(), String> {
     called
 }
 
-/// Prints the latencies between the hosts, if this process was a run started by `join`.
+/// Prints the latencies between the hosts after a run that `join` started, unless `--json` was
+/// given; prints nothing after other runs.
 pub fn show(args: &[String]) {
     if std::env::var_os(ADDRESS_VARIABLE).is_none() {
         return;

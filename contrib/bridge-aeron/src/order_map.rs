@@ -22,7 +22,8 @@ pub struct OrderMap {
 }
 
 impl OrderMap {
-    /// Creates an empty map for up to `max` open orders of the other host at a venue.
+    /// Creates an empty map of the far host's orders to the engine's venue `venue`, with memory for
+    /// `max` open orders, at most 65,536.
     pub fn new(venue: u16, max: usize) -> Self {
         // Twice: a table that is at most half full rehashes in place.
         let capacity = 2 * max.min(1 << 16);
@@ -37,8 +38,8 @@ impl OrderMap {
         self.by_sequence.is_empty()
     }
 
-    /// Converts a far host's order into a request to the engine; `None` (refused) for a mass cancel
-    /// or if its target is not open.
+    /// Converts a far host's order into a request to the engine; `None` for mass cancels and for
+    /// cancels or replaces of orders not open. The caller refuses those.
     pub fn to_engine(&self, order: &Order) -> Option<OrderRequest> {
         let target = match order.request.operation {
             Operation::New => 0,
@@ -57,8 +58,9 @@ impl OrderMap {
         self.sequences.insert(order.id, sequence);
     }
 
-    /// Converts an engine's report for the far host, the first one with its order's clock readings
-    /// (`Echo`); `None`: the order is not open.
+    /// Converts the engine's report on an order into one for the far host; `None` if that order is
+    /// not open. Returns with an order's first report (number 0) also the order's clock readings
+    /// (`Echo`).
     pub fn for_far_host(&mut self, report: &Report) -> Option<(Report, Option<Echo>)> {
         let sequence = report.id.sequence();
         let OpenOrder { id, echo } = *self.by_sequence.get(&sequence)?;

@@ -34,7 +34,8 @@ const BATCH: usize = 16;
 /// Maximum time to wait for the far host after the run was stopped.
 const STOPPED: Duration = Duration::from_millis(300);
 
-/// The flags of the engine's side of a bridge, which the launcher starts as a strategy.
+/// The flags of the command `serve`: the bridge process at the engine's host, which the launcher
+/// starts as the program of a strategy.
 #[derive(Args, Clone, Debug)]
 pub struct ServeFlags {
     /// Name of the bridge, and the address to listen on: this host's, or 0.0.0.0
@@ -64,7 +65,8 @@ enum ServeEnd {
     Stopped,
 }
 
-/// Runs the bridge process at the engine's host, as the strategy that the environment names.
+/// Runs the bridge process at the engine's host, in place of the strategy that the launcher's
+/// environment variables name.
 pub fn serve(flags: &ServeFlags) -> ExitCode {
     match attempt(flags) {
         Ok(ServeEnd::Whole | ServeEnd::Stopped) => ExitCode::SUCCESS,

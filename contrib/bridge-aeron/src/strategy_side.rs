@@ -59,8 +59,8 @@ impl Default for StrategyQueues {
     }
 }
 
-/// Numbers of orders by outcome, and of cancels and invalid reports. Each order of the venue is in
-/// exactly one of the first five.
+/// Counts of a bridge's orders by outcome, of the cancels that it sent, and of invalid reports, at
+/// the strategies' host. Each order of the venue is in exactly one of the first five counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Orders {
     /// Orders whose last report came from the engine or its bridge.
@@ -304,7 +304,8 @@ impl<'a> StrategySide<'a> {
         taken
     }
 
-    /// Gives up the link to the engine's host and closes all orders.
+    /// Gives up the link to the engine's host, and reports each open order to its strategy as
+    /// refused or expired. The engine's host is not asked to cancel these orders.
     pub fn give_up(&mut self, link: &mut Link) {
         link.abandon();
         while let Some(event) = link.next_event() {

@@ -20,7 +20,7 @@
 use crc_fast::crc32_iscsi as crc32c;
 use protocol::wire::Message;
 
-/// Size in bytes of a frame (datagram) between two bridges.
+/// Size in bytes of a frame, which is one datagram between the two sides of a bridge.
 pub const FRAME: usize = 128;
 
 const WORDS: usize = FRAME / 8;
@@ -48,7 +48,7 @@ impl Side {
     }
 }
 
-/// The kind of a frame between two bridges.
+/// The kind of a frame between the two sides of a bridge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
     /// The strategy's side asks for a session.
@@ -89,7 +89,7 @@ pub(crate) struct ControlFields {
     pub received_end: bool,
 }
 
-/// A decoded frame between two bridges, whose numbers the link still has to check.
+/// A decoded frame between the two sides of a bridge, whose numbers the link still has to check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
     pub kind: FrameKind,
@@ -194,8 +194,8 @@ impl Frame {
         Some(frame)
     }
 
-    /// Returns a control frame's fields; default values for a frame with a message or with invalid
-    /// fields.
+    /// Returns the fields of a frame without a message, such as a heartbeat; default values for a
+    /// frame with a message or invalid fields.
     pub fn control(&self) -> ControlFields {
         match self.kind {
             FrameKind::Data => ControlFields::default(),

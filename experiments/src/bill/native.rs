@@ -8,8 +8,8 @@ use analysis::experiment::isolation_cost::{NATIVE, native_techniques};
 use anyhow::Result;
 use protocol::plan::{Isolation, Technique};
 
-/// Returns the settings without the level `native` in `--isolation`, and whether that level was
-/// among them.
+/// Returns the settings without `native` (threads with queues on the heap) in `--isolation`, and
+/// whether it was listed there.
 pub fn split_levels(swept: &SweptSettings) -> Result<(SweptSettings, bool)> {
     let mut swept = swept.clone();
     let key = Axis::Isolation.key();
@@ -29,8 +29,8 @@ pub fn split_levels(swept: &SweptSettings) -> Result<(SweptSettings, bool)> {
     Ok((swept, true))
 }
 
-/// Adds the level `native` (queues on the heap) to a request, at each of the request's conditions.
-/// Technique and isolation become axes.
+/// Adds runs with queues on the heap (`native`) to a request, in every combination of the other
+/// settings that the request varies. Technique and isolation become axes.
 pub fn add(asked: &mut SweepRequest) {
     for axis in [Axis::Technique, Axis::Isolation] {
         if asked.axes.iter().all(|values| values[0].axis != axis) {

@@ -64,8 +64,8 @@ pub fn timeline(made: &BenchmarkRun, duration_ns: u64, ns_per_tick: f64) -> Vec<
     (0..BOARD_SLICES).map(slice).collect()
 }
 
-/// Writes a CSV table for each thread of a board benchmark's case, and `latency-N.csv` with all of
-/// them.
+/// Writes latencies over time as CSV: `latency-N-THREAD.csv` for each thread of the board
+/// benchmark's case N, and `latency-N.csv` for all its threads.
 pub fn save(
     folder: &Path,
     case: usize,

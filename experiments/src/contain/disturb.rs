@@ -69,8 +69,9 @@ pub struct DisturbFlags {
     dry_run: bool,
 }
 
-/// Runs `launcher disturb`: every combination of disturbance, technique and isolation level that
-/// the flags select.
+/// Runs `launcher disturb`: measures how much one strategy's disturbance, such as a fork storm,
+/// delays the others. The flags select the disturbances, techniques and isolation levels to
+/// combine.
 pub fn run(flags: &DisturbFlags) -> Result<ExitCode> {
     if flags.dry_run {
         return dry_run(&flags.plan(planner::host::machine())?);

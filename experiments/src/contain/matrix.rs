@@ -76,8 +76,8 @@ impl ContainCase {
         }
     }
 
-    /// Returns `true` if the fault hits the engine, a gateway or an exchange, rather than a
-    /// strategy or a venue.
+    /// Returns `true` if the fault's target is the engine, a gateway or an exchange; `false` for
+    /// faults of strategies and venues.
     pub const fn is_of_role(&self) -> bool {
         matches!(
             self.scenario.fault.target,
@@ -106,8 +106,9 @@ impl NamedFault {
         Self { name, fault: FaultSpec { target, when: Some(when), lasts, ..fault } }
     }
 
-    /// Returns `true` if the matrix combines this fault with the technique: its push step exists,
-    /// and faults independent of techniques use the default one.
+    /// Returns `true` if this fault is to be tried with this technique. A fault at a step of a push
+    /// needs a technique with that step; a fault that does not depend on the technique is tried
+    /// with the default technique only.
     pub fn applies_to(&self, technique: Technique) -> bool {
         // A claimed slot of a private ring blocks no other producer.
         let is_shared = technique.steps().contains(&Step::Claimed);

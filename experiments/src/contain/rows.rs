@@ -107,8 +107,8 @@ pub fn row(case: &ContainCase, summary: &Summary, folder: &str) -> Containment {
     }
 }
 
-/// Returns the containment table's row of a run without a summary: its fault overwrote the log that
-/// `what` names, so the outcome of the orders is unknown.
+/// Returns the containment table's row for a run whose fault overwrote the stamp log described in
+/// `what`; the outcome of the orders is unknown.
 pub fn destroyed_row(case: &ContainCase, strategies: u16, what: &str, folder: &str) -> Containment {
     let victim = case.victim();
     Containment {
@@ -146,8 +146,8 @@ fn levels_of_others(case: &ContainCase, victim: u16, strategies: u16) -> Vec<Iso
     case.isolation.distinct().filter(is_theirs).collect()
 }
 
-/// Returns the row of the containment table for a run with a venue fault; `None` if it ended too
-/// early.
+/// Returns the containment table's row for a run with a venue fault; `None` if the run's summary
+/// has no venue fault.
 pub fn venue_row(case: &ContainCase, summary: &Summary, folder: &str) -> Option<VenueContainment> {
     let incident = summary.venue_incidents.first()?.clone();
     let survived = summary.outcome == RunOutcome::Complete && summary.valid;

@@ -98,8 +98,9 @@ impl FoundPart {
     }
 }
 
-/// Runs `launcher survey`: measures each experiment in short, and draws one card that sums them up.
-/// `find` asks `launcher doctor`. A part that cannot run is not an error.
+/// Runs `launcher survey`: measures short versions of the experiments, and draws their results in
+/// one summary image (a card). `find` asks `launcher doctor`. A part that cannot run is not an
+/// error.
 pub fn run(flags: &SurveyFlags, find: impl FnOnce() -> MachineFindings) -> Result<ExitCode> {
     if let Some(folder) = &flags.index {
         let count = draw_index(folder)?;

@@ -72,8 +72,8 @@ pub struct SweepFlags {
     steps: u32,
 }
 
-/// Runs `launcher sweep`: measures a sweep, resumes one, or runs or joins parts of a sweep that
-/// several hosts measure.
+/// Runs `launcher sweep`: measures combinations of settings, continues an interrupted sweep, or
+/// plans, measures or gathers the parts of a sweep on several hosts.
 pub fn run(flags: &SweepFlags) -> Result<ExitCode> {
     if let Some(folder) = &flags.planned.folder {
         return planned(flags, folder);

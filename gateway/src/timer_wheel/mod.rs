@@ -131,8 +131,8 @@ impl<T: Copy> TimerWheel<T> {
         self.free == NONE
     }
 
-    /// Adds an order to the timing wheel, to be released at `release` (ticks); panics if the wheel
-    /// is full.
+    /// Adds an order to the timing wheel, to be released at `release`, in ticks of the run's clock;
+    /// panics if the wheel is full.
     #[inline]
     pub fn push(&mut self, release: u64, order: T) {
         assert!(!self.is_full(), "the caller checks `is_full`");
@@ -350,8 +350,9 @@ impl<T: Copy> TimerWheel<T> {
         self.next_slot = first.unwrap_or(u64::MAX).min(now >> self.slot_bits);
     }
 
-    /// Removes and returns the next order that a mass cancel covers; `None` once its budget is used
-    /// up or all entries are visited. `key_of` returns an order's id and instrument.
+    /// Removes and returns the next order that a mass cancel covers; `None` once all entries are
+    /// visited or `sweep.budget` is used up. The budget is the number of entries that may still be
+    /// visited now. `key_of` returns an order's id and instrument.
     pub fn cancel(&mut self, sweep: &mut CancelSweep, key_of: impl Fn(&T) -> (OrderId, u16)) -> Option<T> {
         while sweep.budget > 0 && !self.is_swept(sweep) {
             let index = sweep.cursor;

@@ -8,8 +8,8 @@ use thiserror::Error;
 const RESOLUTION_NS: f64 = 1.0;
 const PPM: f64 = 1e-6;
 
-/// Assumed maxima of the drift between two hosts' clocks and of its change, in parts per million;
-/// message delays may be arbitrary.
+/// Assumed limits, in parts per million, on the difference between two hosts' clock rates and on
+/// that difference's deviation from a constant. Message delays may be arbitrary.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClockAssumptions {
     /// Maximum difference of the two clocks' rates, in parts per million.
@@ -94,15 +94,16 @@ impl Samples {
 }
 
 impl Offset {
-    /// Returns bounds (ns) on how far the other host's clock is ahead at a time, also outside the
-    /// frames.
+    /// Returns bounds, in nanoseconds, on how far the other host's clock is ahead at `local_ns`,
+    /// also before the first and after the last frame. `local_ns` is a time of this host's clock.
     pub fn at(&self, local_ns: u64) -> Interval<i128> {
         let Interval { low, high } = self.bounds((i128::from(local_ns) - i128::from(self.first)) as f64);
         Interval { low: self.base + low.floor() as i128, high: self.base + high.ceil() as i128 }
     }
 
-    /// Returns bounds on the constant part of the rate at which the other host's clock gains, in
-    /// parts per million.
+    /// Returns bounds, in parts per million, on the constant part of the rate at which the other
+    /// host's clock runs faster than this one's. The rate varies around this part by at most
+    /// [`ClockAssumptions::wander_ppm`].
     pub fn drift_ppm(&self) -> Interval<f64> {
         Interval { low: self.drift.low / PPM, high: self.drift.high / PPM }
     }

@@ -47,7 +47,8 @@ pub struct RoundTrip {
     pub returned: u64,
 }
 
-/// The stages of a message to the other host and back; the first three add up to `whole`.
+/// The times of a message's round trip to the other host: `out`, `there` and `home`, which add up
+/// to `whole`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTripStages {
     /// Time of the message from this host to the other, in nanoseconds.

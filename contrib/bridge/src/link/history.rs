@@ -2,9 +2,8 @@
 
 use super::Broken;
 
-/// A summary of one link end's ended sessions, from which it answers its peer how many messages of
-/// a session it took. It has the number for the last session in which any were taken; outcomes of
-/// earlier sessions are settled.
+/// The count of messages that one end of a link accepted from its peer in its last ended session
+/// with any. The peer asks for it after a reconnect. Outcomes of earlier sessions are settled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionHistory {
     /// The first session of this side; 0: none yet. Earlier ones are unknown.

@@ -289,7 +289,8 @@ impl Link {
         self.outbox.is_full()
     }
 
-    /// Returns `true` if all messages sent on the link are confirmed and their outcomes are known.
+    /// Returns `true` if no message of this end waits for a confirmation or, after its session has
+    /// ended, for its outcome.
     pub fn is_settled(&self) -> bool {
         self.outbox.is_empty() && self.unsettled.is_empty()
     }
@@ -299,9 +300,9 @@ impl Link {
         self.events.pop_front()
     }
 
-    /// Queues a message for the peer; `about` has the sent and received times of the peer's message
-    /// that it answers. Returns `false` if no session is open, or [`WINDOW`] messages are
-    /// unconfirmed.
+    /// Queues a message for the peer and returns `true`; `false` if no session is open, the end was
+    /// announced, or [`WINDOW`] messages are unconfirmed. If the message answers one of the peer's,
+    /// `about` has the times at which that one was sent and received.
     #[must_use]
     pub fn try_send(&mut self, message: Message, about: Option<Echo>) -> bool {
         self.state == LinkState::Up && !self.wants_end && self.outbox.try_push(message, about)

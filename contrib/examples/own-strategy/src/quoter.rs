@@ -6,9 +6,9 @@ use launcher::strategy::{Context, OrderRequest, Orders, Strategy};
 const LOT: u64 = 100;
 const MOST: u64 = 300;
 
-/// A strategy that buys until it holds `MOST`, then sells everything and starts again: one order at
-/// a time, each at the next venue. It bids lower after each buy and asks higher after each partly
-/// filled sale.
+/// A strategy that buys until its position is `MOST` (a quantity of 300), then sells everything and
+/// starts again. It has one order open at a time, each at the next venue. It bids lower after each
+/// buy and asks higher after each partly filled sale.
 pub struct Quoter {
     held: u64,
     selling: bool,
