@@ -285,7 +285,8 @@ pub struct KillTarget {
     pub all: bool,
 }
 
-/// The command-line flags of `launcher kill` and `launcher revive`.
+/// The command-line flags of `launcher kill` and `launcher revive`, which turn a kill switch of a
+/// run on and off.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct KillFlags {
     /// Name the run: its id, a prefix of the id, its folder, or latest
@@ -298,7 +299,8 @@ pub struct KillFlags {
     pub timeout: Nanos,
 }
 
-/// The command-line flags of `launcher retire`.
+/// The command-line flags of `launcher retire`, which ends a strategy of an active run; the others
+/// trade on.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct RetireFlags {
     /// Name the run: its id, a prefix of the id, its folder, or latest
@@ -316,7 +318,8 @@ pub struct RetireFlags {
     pub json: bool,
 }
 
-/// The command-line flags of `launcher replace`.
+/// The command-line flags of `launcher replace`, which replaces a strategy of an active run by a
+/// new process.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct ReplaceFlags {
     /// The strategy and its open orders.
@@ -327,7 +330,7 @@ pub struct ReplaceFlags {
     pub with: Option<String>,
 }
 
-/// The command-line flags of `launcher add`.
+/// The command-line flags of `launcher add`, which adds a strategy to an active run.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct AddFlags {
     /// Name the run: its id, a prefix of the id, its folder, or latest
@@ -359,7 +362,7 @@ pub enum OpenOrdersFlag {
     Cancel,
 }
 
-/// The command-line flags of `launcher journal`.
+/// The command-line flags of `launcher journal`, which lists, checks, prints or repairs a journal.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct JournalFlags {
     /// Choose the action
@@ -402,7 +405,8 @@ pub enum RecordFormat {
     Csv,
 }
 
-/// The command-line flags of `launcher limits`.
+/// The command-line flags of `launcher limits`, which shows or changes the risk limits of an active
+/// run.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct LimitsFlags {
     /// Name the run: its id, a prefix of the id, its folder, or latest
@@ -423,7 +427,8 @@ pub struct LimitsFlags {
     pub timeout: Nanos,
 }
 
-/// The command-line flags of `launcher inspect`.
+/// The command-line flags of `launcher inspect`, which prints the stamp records of a run or of one
+/// log.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct InspectFlags {
     /// Name a run's folder, one stamp log, or with --spacing a recorded flow
@@ -451,7 +456,8 @@ pub struct InspectFlags {
     pub csv: bool,
 }
 
-/// The command-line flags of `launcher report`.
+/// The command-line flags of `launcher report`, which prints the complete report of a run or an
+/// experiment.
 #[derive(Args, Clone, Debug, PartialEq)]
 pub struct ReportFlags {
     /// Name the folder of a run or an experiment
@@ -472,7 +478,8 @@ pub struct DoctorFlags {
     pub json: bool,
 }
 
-/// The command-line flags of `launcher clean`.
+/// The command-line flags of `launcher clean`, which removes shared memory that dead runs and
+/// queues left.
 #[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CleanFlags {
     /// Print what would be removed, and remove nothing
@@ -502,7 +509,8 @@ pub struct ManFlags {
     pub markdown: bool,
 }
 
-/// The command-line flags of `launcher open`.
+/// The command-line flags of `launcher open`, which opens the HTML report of a run or an
+/// experiment.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct OpenFlags {
     /// Name the folder of a run or an experiment, or latest for the newest in runs
@@ -510,7 +518,8 @@ pub struct OpenFlags {
     pub folder: PathBuf,
 }
 
-/// The command-line flags of `launcher join`, which the bridge program reads.
+/// The command-line flags of `launcher join`, which runs strategies here whose orders go to an
+/// engine on another host. The launcher passes them to the bridge program.
 #[derive(Args, Clone, Debug, PartialEq, Eq)]
 pub struct JoinFlags {
     /// Connect to the engine at NAME@HOST:PORT; then the flags of `run`

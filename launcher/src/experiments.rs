@@ -62,8 +62,8 @@ pub fn check_program_exists() -> Result<()> {
     command().map(drop)
 }
 
-/// Compares runs with a baseline folder, prints the table, and fails if the comparison exceeds the
-/// gate's slowdown.
+/// Compares `runs` with the runs saved in the folder `baseline`, prints the table, and fails if
+/// `runs` are slower by more than the share `gate`. Fails also if the repeats do not decide that.
 pub fn against(
     baseline: &Path,
     runs: &[PathBuf],

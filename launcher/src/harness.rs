@@ -167,8 +167,8 @@ impl<T: Links, P: Parts> Harness<T, P> {
         Harness { parts, _techniques: PhantomData }
     }
 
-    /// Adds a user-defined technique (kind of queue) to the launcher, for `--technique` and its own
-    /// name.
+    /// Adds a user-defined technique (kind of queue) to the launcher; `--technique` selects it by
+    /// the name in [`Link::INFO`].
     #[must_use]
     pub fn technique<L: Link>(self) -> Harness<(L, T), P> {
         Harness { parts: self.parts, _techniques: PhantomData }

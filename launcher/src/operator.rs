@@ -188,8 +188,8 @@ impl ActiveRunHandle {
         }
     }
 
-    /// Returns the current incarnation (restart number) of a strategy, or that of its last process
-    /// if it died.
+    /// Returns the number of a strategy's latest incarnation (process start, from 0), and whether
+    /// the launcher has declared it dead.
     pub fn incarnation(&self, strategy: StrategyIndex) -> Incarnation {
         self.control.incarnation(strategy)
     }
@@ -200,7 +200,8 @@ impl ActiveRunHandle {
         self.control.state() == RunState::Stop || !is_launched()
     }
 
-    /// Returns the state of a strategy's thread; `None` where its memory cannot be read.
+    /// Returns whether a strategy's thread is starting, ready, running, done or failed; `None` if
+    /// the segment with its state cannot be read.
     pub fn state_of(&self, strategy: StrategyIndex) -> Option<ThreadState> {
         let thread = &self.plan.threads[self.plan.thread_of(Role::Strategy(strategy))?];
         let run = ActiveRunView::open(&self.plan.run).ok()?;
@@ -208,8 +209,9 @@ impl ActiveRunHandle {
         Some(status::state(&segment.copy(LOG_OFFSET).ok()?))
     }
 
-    /// Returns `true` if the engine has repaired an incarnation of a strategy, or never ran it;
-    /// `None` where its memory cannot be read.
+    /// Returns `true` if the engine has repaired the rings after the end of a strategy's
+    /// incarnation `epoch`; `None` if the engine's report cannot be read. Also `true` for
+    /// incarnation 0 of a spare strategy, which never ran.
     pub fn is_repaired(&self, strategy: StrategyIndex, epoch: u16) -> Option<bool> {
         if epoch == 0 && self.plan.trading().is_spare(strategy) {
             return Some(true);

@@ -12,8 +12,8 @@ use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message};
 use serde::{Deserialize, Serialize};
 
-/// Numbers of messages and log records that crashed engines had already sent, by kind, recovered
-/// from rings and log. Zero without a predecessor.
+/// Numbers of messages and log records, by kind, that this engine's crashed predecessors had
+/// already sent, counted in the rings and the stamp log. Zero without a predecessor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputWatermarks {
     /// Number of orchestrator return stamps in the log.
@@ -27,8 +27,8 @@ pub struct OutputWatermarks {
 }
 
 impl OutputWatermarks {
-    /// Adds `records` log records of a stamp point (kind of record) to the counts of records
-    /// already written.
+    /// Adds `records` to the number of records of the kind `point` that crashed engines had already
+    /// written to the stamp log.
     pub fn count_records(&mut self, point: Point, records: u64) {
         use Point::{KillDone, KillSeen, OrchDispatch, OrchRecvCompletion, OrchRecvSubmit, Rejected};
         match point {
@@ -65,8 +65,8 @@ pub struct RecoveredGateway {
     pub reported: Checksum,
 }
 
-/// The results of an engine's recovery besides the engine: messages already taken, gateways'
-/// sessions, missing log records.
+/// What an engine's recovery yields besides the engine: numbers of messages already taken from
+/// strategies, retired strategies, states of gateways, missing log records.
 #[derive(Debug, Default)]
 pub struct Recovered {
     /// Number of messages taken from each strategy's memory since its last reset.

@@ -124,8 +124,8 @@ impl Replica {
         self.ledger.confirm(watermarks);
     }
 
-    /// Returns the number of reports produced for each strategy since the strategy's return ring
-    /// was last reset.
+    /// Returns the number of reports produced for each strategy since the ring that carries reports
+    /// to it was last reset for a new incarnation.
     pub fn returned(&self) -> PerStrategy<u64> {
         self.ledger.strategies.iter().map(|output| output.returned.produced()).collect()
     }

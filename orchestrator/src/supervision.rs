@@ -113,8 +113,8 @@ impl<R: Consumer, J: InputLog> Orchestrator<R, J> {
         }
     }
 
-    /// Connects the engine to the launcher's supervision, and publishes repairs after deaths that a
-    /// crashed predecessor may not have published. `now` is in ticks.
+    /// Connects the engine to the launcher's supervision, and reports to the launcher the repairs
+    /// that a crashed predecessor may not have reported. `now` is in ticks.
     #[must_use]
     pub fn supervised(mut self, supervision: Supervision, repairs: RepairsWriter, now: u64) -> Self {
         publish_repairs(&self.core, &self.outputs, &repairs, now);

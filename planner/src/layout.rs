@@ -47,8 +47,8 @@ pub struct OrderCounts {
 }
 
 impl OrderCounts {
-    /// Counts the orders of a schedule by strategy and venue, without those of an opening book
-    /// (`opening_orders` is 0).
+    /// Counts a schedule's orders by strategy and venue, and sets `opening_orders` (orders that
+    /// rest in the exchanges' books at the start) to 0.
     pub fn from_schedule(schedule: &Schedule) -> OrderCounts {
         OrderCounts {
             per_strategy: schedule.orders_per_strategy(),
@@ -94,8 +94,8 @@ pub struct RunIdentity {
     pub start: u64,
 }
 
-/// Creates a provisional plan of a run, to show and check it before its schedule of orders exists:
-/// each strategy gets the same number. Also returns the reasons not to quote its latencies.
+/// Creates a provisional plan of a run, to show and check it before its schedule exists: orders are
+/// divided evenly among strategies. Also returns the reasons not to quote its latencies.
 pub fn preview(resolved: &Resolved, machine: &Machine) -> Result<(Plan, Vec<String>), UsageError> {
     let orders = match resolved.input {
         Input::Drawn { orders, .. } => orders,

@@ -35,8 +35,8 @@ pub use show::{table, trimmed};
 
 use crate::host::Machine;
 
-/// Picks `count` CPU cores for a benchmark's threads; the last of them is the engine's. Returns
-/// fewer on a machine that has fewer.
+/// Picks `count` CPU cores for a benchmark's threads; the last core returned is the one that a run
+/// would give its engine. Returns fewer on a machine that has fewer.
 pub fn pick_cores(count: usize, machine: &Machine) -> Vec<u32> {
     cores::pick(count, &machine.cores_allowed, machine)
 }

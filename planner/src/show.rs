@@ -93,7 +93,8 @@ fn brief_load(plan: &Plan, resolved: &Resolved) -> String {
     }
 }
 
-/// Creates an empty text table without lines that wraps its last column.
+/// Creates an empty text table without borders or ruled lines, whose long cells are wrapped to fit
+/// the screen's width.
 pub fn table() -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);

@@ -137,8 +137,8 @@ impl DeathWatch {
         Ok(Self { are_watched: vec![false; locks.len()], locks, sleepers, socket, _theirs: theirs })
     }
 
-    /// Returns `true` if the robust locks of a process's threads show that one has died and none
-    /// holds its lock. Begins to watch those that it finds held.
+    /// Returns `true` if the robust locks of a process's threads show that at least one thread has
+    /// died and no thread holds its lock. Begins to watch those that it finds held.
     pub fn is_lock_free(&mut self, process: &ProcessPlan) -> bool {
         let (mut has_died, mut is_held) = (false, false);
         for thread in process.threads.iter().map(|thread| *thread as usize) {

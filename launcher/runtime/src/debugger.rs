@@ -94,8 +94,9 @@ impl RunOwner {
         Some(Self { pid: launcher, user: status.user, adopts_orphans: true })
     }
 
-    /// Returns the trusted debugger that has stopped a thread of a process of the run; `None` if
-    /// there is none.
+    /// Returns the debugger that has stopped a thread of process `pid`, if trusted: outside the
+    /// run, and owned by root or the launcher's user. One that is not visible is trusted as well.
+    /// `None` if there is none.
     pub fn debugger_of(&self, pid: u32) -> Option<Debugger> {
         let root = host::root();
         let mut tasks = fs::read_dir(root.join(format!("proc/{pid}/task"))).ok()?.flatten();
@@ -116,9 +117,9 @@ impl RunOwner {
         ((again.state, again.tracer) == (first.state, first.tracer)).then_some(debugger)
     }
 
-    /// Returns the processes that trace threads of a process, each with whether it belongs to the
-    /// run without being its launcher. Such a tracer is a strategy, or a process that a strategy
-    /// has started.
+    /// Returns the processes that trace threads of process `pid`; the flag is `true` if the tracer
+    /// is known to descend from the launcher. Such a tracer is a strategy, or a process that a
+    /// strategy has started.
     pub fn tracers_of(&self, pid: u32) -> Vec<(Debugger, bool)> {
         let tasks = fs::read_dir(host::root().join(format!("proc/{pid}/task"))).into_iter().flatten();
         let tracers = tasks.flatten().filter_map(|task| {

@@ -37,8 +37,9 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Creates the run's folder `<out>/<time>-<technique>-<isolation>`, or `…-board-…` for a board,
-    /// with a number appended if it exists.
+    /// Creates the run's folder `<out>/<time>-<technique>-<isolation>`, or
+    /// `<out>/<time>-board-<isolation>` for a run that measures a board, with a number appended if
+    /// it exists.
     pub fn create(out: &Path, plan: &Plan, began: SystemTime) -> Result<Self> {
         let time = humantime::format_rfc3339_seconds(began).to_string();
         let what = match plan.workload {

@@ -53,8 +53,8 @@ pub struct Presentation<'a> {
 }
 
 impl Presentation<'_> {
-    /// Returns `true` if a termination signal has come, and the run is one that such a signal
-    /// discards.
+    /// Returns `true` if a termination signal has arrived and such a signal ends this run without
+    /// an evaluation ([`Interruption::Discard`]).
     pub fn is_discarded(&self) -> bool {
         self.interruption == Interruption::Discard && signals::is_end_requested()
     }
@@ -138,8 +138,8 @@ fn no_keys(why: &str) -> UsageError {
     ))
 }
 
-/// Prepares a benchmark's run: gives its plan a run id, and checks that shared memory has enough
-/// space. The clock was calibrated since `first_pair`.
+/// Prepares a run whose roles are measured loops (a benchmark): gives its plan a run id, and checks
+/// that shared memory has enough space. The clock was calibrated since `first_pair`.
 pub fn prepare_benchmark(
     plan: Plan,
     schedule: Schedule,

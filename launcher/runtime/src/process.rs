@@ -124,8 +124,9 @@ fn kind_variable(name: &str, kind: Option<&str>) -> Option<(&'static str, String
 }
 
 impl Process {
-    /// Starts a process of a run from the launcher's executable, as `role NAME ADDRESS`. Its stderr
-    /// goes to `NAME.stderr` in the folder.
+    /// Starts a process of a run: the launcher's executable with the arguments `role NAME ADDRESS`,
+    /// where ADDRESS is that of the run's control segment. Its stderr goes to `NAME.stderr` in the
+    /// folder.
     pub fn start(role: RoleProcess<'_>, folder: &Path) -> Result<Self> {
         let stderr = folder.join(format!("{}.stderr", role.name));
         Self::start_with(role, &stderr, Stdio::null())
@@ -270,8 +271,9 @@ impl Process {
         }
     }
 
-    /// Returns `true` if free locks of its threads may prove a running process dead early; not in
-    /// containers or for users' programs.
+    /// Returns `true` if free locks of its threads may prove that the process is dead before the
+    /// kernel reports its exit. They may not in containers or for users' programs, nor after the
+    /// exit was recorded.
     pub const fn can_prove_death_early(&self) -> bool {
         self.status.is_none() && !self.is_program && self.container.is_none()
     }
@@ -455,9 +457,9 @@ impl Process {
         }
     }
 
-    /// Kills and reaps a process as [`Process::end`] does, and records that it had not exited
-    /// `after` it was asked to. If it has to be killed now, [`Process::exit_text`] mentions it. A
-    /// process that had already exited by itself was not killed.
+    /// Kills and reaps, as [`Process::end`] does, a process that has not exited within the time
+    /// `after` since it was asked to. If it has to be killed now, [`Process::exit_text`] mentions
+    /// that time. A process that had already exited by itself was not killed.
     pub fn end_overdue(&mut self, after: Duration) {
         let ran = self.status.is_none();
         self.end();

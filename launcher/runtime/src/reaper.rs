@@ -29,8 +29,9 @@ use system::process;
 /// The reaper's name in messages and in its command line.
 pub const NAME: &str = "reaper";
 
-/// Runs the reaper: waits for the run's launcher to exit, then saves its logs, ends its processes,
-/// and removes its cgroups and shared memory. A launcher that exits normally ends its reaper first.
+/// Runs the reaper: when the launcher has exited, saves the run's stamp logs, ends the run's
+/// processes, and removes the run's cgroups and shared memory. A launcher that exits normally ends
+/// its reaper first.
 pub fn run(run: &str) -> Result<()> {
     let (control, plan) = setup::open_control(run)?;
     process::set_thread_name("bulkhead-reaper");

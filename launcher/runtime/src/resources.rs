@@ -22,8 +22,9 @@ use std::path::Path;
 use system::speculation;
 use system::start::StartConditions;
 
-/// Decides by which mechanism each resource limit of the plan is enforced on this machine, and
-/// looks up the users. `is_root`: this process may start others as another user.
+/// Decides which mechanism enforces each resource limit of the plan on this machine, and looks up
+/// the system users that the plan's strategies run as. `is_root`: this process may start others as
+/// another user.
 ///
 /// # Errors
 /// A limit that nothing here can enforce, or a user that does not exist or may not be used.

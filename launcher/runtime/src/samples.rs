@@ -27,8 +27,8 @@ impl OpenOrderSamples {
         (self.last_ticks, self.last_open) = (now, open);
     }
 
-    /// Returns the sums over all samples, from which the run's mean number of open orders is
-    /// computed.
+    /// Returns the number of samples and the sum of open orders times ticks, from which the run's
+    /// mean number of open orders is computed. Also an upper bound of that sum's variance.
     pub fn totals(&self) -> OpenOrders {
         self.taken
     }

@@ -140,8 +140,8 @@ impl<'a> PreparedRun<'a> {
         Self::new(prepared, Some(settings), &settings.out(), presentation, progress)
     }
 
-    /// Creates a run's folder below `out`, with the run's settings in it; those of a benchmark are
-    /// in its experiment's document.
+    /// Creates a run's folder below `out` and saves the run's settings in it. `settings` is `None`
+    /// for a benchmark: they are in its experiment's document.
     pub fn new(
         prepared: Prepared,
         settings: Option<&'a Settings>,
@@ -256,8 +256,9 @@ impl<'a> EndedRun<'a> {
 }
 
 impl SavedRun<'_> {
-    /// Completes and saves the run's record as [`SavedRun::record`] does, and evaluates the run's
-    /// logs. On an error the folder stays with the files so far.
+    /// Saves the completed record of the run (plan, machine, outcome) as [`SavedRun::record`] does,
+    /// and has `evaluate` compute the run's summary from its logs. On an error the folder stays
+    /// with the files so far.
     pub fn judge(self, evaluate: impl FnOnce(&Path, &RunRecord) -> Result<Summary>) -> Result<FinishedRun> {
         let (folder, record) = self.record()?;
         let summary = evaluate(&folder, &record).with_context(|| kept(&folder))?;
@@ -290,7 +291,8 @@ impl SavedRun<'_> {
     }
 }
 
-/// The context of an error that came after a run had ended: the folder that keeps the run.
+/// The context added to an error that occurred after a run had ended: it names the folder in which
+/// the run is saved.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the run ended, and is kept in {0}: `launcher report {0}` reads it again", .folder.display())]
 pub struct KeptRun {

@@ -55,9 +55,9 @@ impl ProcessAccount {
         }
     }
 
-    /// Records the mapped memory of a process by kind, which the kernel adds up page by page.
-    /// Returns its proportional set size in bytes; `None` if it has exited, or the kernel does not
-    /// show it.
+    /// Records a process's memory by kind (private, shared, huge pages, page tables), each at its
+    /// maximum so far. The kernel adds it up page by page. Returns its proportional set size in
+    /// bytes; `None` if it has exited, or the kernel does not show it.
     pub fn sample_mappings(&mut self, pid: u32) -> Option<u64> {
         let read = |file| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
         self.record_mappings(&read("smaps_rollup"), &read("status"))

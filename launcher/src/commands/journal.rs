@@ -13,7 +13,8 @@ use std::time::Duration;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Runs `launcher journal`: checks, prints or cuts a run's journal (the write-ahead log of a role).
+/// Runs `launcher journal`: lists, checks or prints a journal (a role's write-ahead log), or
+/// truncates it at the first damaged record.
 pub fn journal(flags: &JournalFlags) -> Result<ExitCode> {
     let JournalFlags { action: act, path, from, format } = flags;
     if (from.is_some() || *format != RecordFormat::Text)

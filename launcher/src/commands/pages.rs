@@ -102,7 +102,8 @@ compdef _{name}_runs {name}
     }
 }
 
-/// Prints the manual's main page or the Markdown page, or writes all man pages.
+/// Prints the main man page, or all commands as one Markdown page, or writes a man page for each
+/// command to a folder.
 pub fn man(flags: &ManFlags) -> Result<ExitCode> {
     // Without it each command has a second page, for `help COMMAND`.
     let mut command = complete_command().disable_help_subcommand(true);

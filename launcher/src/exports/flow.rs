@@ -50,8 +50,8 @@ pub fn schedule_of(folder: &Path, record: &RunRecord) -> Result<Schedule> {
     Ok(schedule)
 }
 
-/// Writes the orders that the run sent as CSV, by the time at which they were due. Without due
-/// times (stress) by the time at which they were sent.
+/// Writes the orders that the run sent as CSV, sorted by due time. Without due times (stress),
+/// sorted by the time at which they were sent.
 pub fn write(record: &RunRecord, schedule: &Schedule, merged: &MergedRun, mut out: impl Write) -> Result<()> {
     let mut orders = sent_orders(record, schedule, merged);
     orders.sort_by_key(|(recorded, order)| (order.time_ns, *recorded));

@@ -21,8 +21,8 @@ const TAGS: &str = "tags";
 const RUNS: &str = "runs";
 const MAKING: &str = "making";
 
-/// The kind of a folder of results: a run, an experiment, a survey, a journal, or a planned sweep's
-/// runs.
+/// The kind of a results folder: a run, an experiment, a `launcher survey`, a journal, or the runs
+/// of a `launcher sweep --plan`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FolderKind {
     Run,

@@ -27,8 +27,8 @@ pub(super) const fn max_kills(strategies: usize) -> usize {
     2 * MAX_COMMANDS + strategies
 }
 
-/// Returns the maximum number of log records about kill switches and positions, given the numbers
-/// of strategies and instruments.
+/// Returns the maximum number of log records about kill switches and positions in one run, given
+/// its numbers of strategies and instruments.
 pub const fn log_records(strategies: u64, instruments: u64) -> u64 {
     2 * max_kills(strategies as usize) as u64 + 8 * strategies.saturating_mul(instruments)
 }

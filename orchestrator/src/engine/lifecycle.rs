@@ -19,9 +19,9 @@ use protocol::record::Point;
 use protocol::supervision::{Incarnation, ProtocolViolation};
 use protocol::wire::{CancelScope, Instruction, Order, OrderId};
 
-/// Number of avoidable rejections that the engine tolerates; after more it quarantines the strategy
-/// (accepts nothing more from it). A session enforces its limits itself, so a correct strategy has
-/// none.
+/// Number of avoidable rejections (unknown venue, too many open orders, an unplanned order) per
+/// incarnation, above which the engine quarantines the strategy. The engine then accepts nothing
+/// more from that strategy. A session enforces its limits itself, so a correct strategy has none.
 pub const TOLERATED_OFFENSES: u32 = 64;
 
 impl Core {

@@ -27,15 +27,15 @@ pub struct Account {
 }
 
 impl Account {
-    /// Returns the net quantity if all open buy orders were filled, and no sell order, in 1e-8
-    /// units.
+    /// Returns the net quantity, in 1e-8 of the instrument's unit, if all open buy orders were
+    /// filled and no open sell order.
     #[inline(always)]
     pub const fn max_position(&self) -> i64 {
         self.net.wrapping_add(self.open_buy)
     }
 
-    /// Returns the net quantity if all open sell orders were filled, and no buy order, in 1e-8
-    /// units.
+    /// Returns the net quantity, in 1e-8 of the instrument's unit, if all open sell orders were
+    /// filled and no open buy order.
     #[inline(always)]
     pub const fn min_position(&self) -> i64 {
         self.net.wrapping_sub(self.open_sell)
@@ -80,8 +80,8 @@ impl Account {
         self.realised = self.realised.wrapping_add(fetched).wrapping_sub(released);
     }
 
-    /// Returns the account's realized plus unrealized profit at `price` (in cents), in cents × 1e-8
-    /// units.
+    /// Returns the account's realized plus unrealized profit, in 1e-8 cents, at `price` in cents
+    /// per unit of the instrument.
     #[inline]
     pub fn profit(&self, price: i64) -> i128 {
         (i128::from(self.net) * i128::from(price)).wrapping_sub(self.cost)

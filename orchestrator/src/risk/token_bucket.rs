@@ -46,7 +46,8 @@ impl TokenBucket {
         self.ahead(now) <= self.allowance.cast_signed()
     }
 
-    /// Takes a token (one message) from the rate limit's bucket, even if it is empty.
+    /// Takes a token (one message) from the rate limit's bucket; an empty bucket goes below zero,
+    /// so its next token comes later.
     #[inline(always)]
     pub const fn take(&mut self, now: u64) {
         let is_full = self.ahead(now) < 0;

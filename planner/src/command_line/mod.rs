@@ -107,8 +107,9 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Prints the requested faults of a run that never fired or were cut short. Returns the exit code
-/// that they cause: failure, unless they are `allowed`.
+/// Prints the requested faults of a run that were never injected, or that began and had not taken
+/// full effect when the run was over. Returns the exit code that they cause: failure, unless they
+/// are `allowed`.
 pub fn report_unfired(unfired: &[String], allowed: bool) -> ExitCode {
     let [first, others @ ..] = unfired else { return ExitCode::SUCCESS };
     let more = if others.is_empty() { String::new() } else { format!(" (and {} more)", others.len()) };

@@ -123,7 +123,8 @@ impl OwnComponents {
     }
 }
 
-/// Returns the properties of the venues of the kind with this name, built in or registered.
+/// Returns the properties of a kind of venue that determine the capacity for its reports; `kind` is
+/// its built-in or registered name.
 pub fn venue_info(kind: &str) -> VenueInfo {
     if kind == Trading::BOOK {
         return <SessionVenue as Venue>::INFO;

@@ -44,7 +44,8 @@ pub fn scope_of(text: &str) -> Result<Scope, String> {
     }
 }
 
-/// Parses one risk limit, `[SCOPE.]CONTROL=VALUE`; without a scope it applies to `default`.
+/// Parses one risk limit, `[SCOPE.]CONTROL=VALUE`; a limit without a scope gets the scope
+/// `default`.
 pub fn limit_of(text: &str, default: Scope) -> Result<LimitSetting, String> {
     let wrong = |what: String| format!("{:?}: {what}", clip(text));
     let (name, value) = text.split_once('=').ok_or_else(|| {

@@ -103,8 +103,8 @@ impl Settings {
         self
     }
 
-    /// Sets those of a run's settings that have no value to their defaults (`=` in the table of
-    /// settings).
+    /// Sets each of a run's settings that has no value to its default, if the table of settings
+    /// (`settings.rs`) gives it one after `=`.
     pub fn fill(&mut self) {
         Self::TABLE.iter().for_each(|setting| (setting.fill)(self));
     }

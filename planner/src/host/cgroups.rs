@@ -19,8 +19,8 @@ pub(super) fn own_cgroups(root: &Path) -> Vec<(String, String)> {
     text(root, "proc/self/cgroup").lines().filter_map(line).collect()
 }
 
-/// Returns the directory of the cgroup that accounts for a process's CPU time: that of the `cpu`
-/// controller in cgroup v1, or its group in v2. `None` if it is not seen from here.
+/// Returns the directory of the cgroup that counts a process's CPU time: with cgroup v1 the
+/// process's `cpu` cgroup, with v2 its only one. `None` if it is not seen from here.
 pub fn cpu_cgroup(root: &Path, pid: u32) -> Option<PathBuf> {
     let own = text(root, &format!("proc/{pid}/cgroup"));
     let of = |is_it: &dyn Fn(&str) -> bool| {
@@ -50,8 +50,8 @@ pub fn mounts(root: &Path, kind: &str) -> Vec<(PathBuf, String)> {
     mounts.lines().filter_map(of_kind).collect()
 }
 
-/// Returns the cgroup v2 mount below which a group can have exclusive CPU cores; `None` if no mount
-/// has the `cpuset` controller.
+/// Returns the cgroup v2 mount below which a cgroup can have exclusive CPU cores; `None` if no
+/// mount has the `cpuset` controller.
 pub fn partitions(root: &Path) -> Option<PathBuf> {
     let has_cpuset =
         |mount: &PathBuf| text(mount, "cgroup.controllers").split_whitespace().any(|name| name == "cpuset");

@@ -10,7 +10,7 @@ use record::cpu_list;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Size and free space of a file system, in bytes; zeros if there is none.
+/// Size and free space of a file system, in bytes; both are 0 if they cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FsSpace {
     /// Size of the file system, in bytes.

@@ -31,8 +31,8 @@ pub fn is_end_requested() -> bool {
     REQUESTED.load(Ordering::Relaxed) != 0
 }
 
-/// The error that a run was interrupted by Ctrl-C before its first order, or is discarded because
-/// of it.
+/// The error that a termination signal, such as Ctrl-C, ended a run before its first order, or
+/// caused its results to be discarded.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("interrupted: nothing was measured")]
 pub struct Interrupted;

@@ -4,7 +4,8 @@ use super::files::{limit, text};
 use super::{RealTime, cgroups};
 use std::path::{Path, PathBuf};
 
-/// System settings that affect latency; `None` if unknown.
+/// System settings and states that affect latency, such as huge pages, swap and load. A field is
+/// `None` if it is unknown, unless its comment gives another meaning.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct System {
     /// The mode of transparent huge pages: `always`, `madvise` or `never`.

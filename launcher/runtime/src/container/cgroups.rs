@@ -114,8 +114,8 @@ pub fn missing_controllers(root: &Path) -> Vec<&'static str> {
     all.filter(|controller| parent(root, controller).is_none()).collect()
 }
 
-/// Returns the reason why containers are refused: this user is root, and the controller `pids` is
-/// missing. Root's processes are only counted by cgroups.
+/// Returns why containers are refused if this user is root and the cgroup controller `pids` is
+/// missing; `None` otherwise. Root's processes are only counted by cgroups.
 pub fn obstacle(root: &Path) -> Option<String> {
     (geteuid().is_root() && missing_controllers(root).contains(&"pids")).then(|| {
         "containers unavailable: running as root requires a writable cgroup with the pids controller.\n\
@@ -170,8 +170,8 @@ fn create_locked(group: &Path) -> io::Result<File> {
     }
 }
 
-/// Locks a run's cgroup for removal if the run's launcher has ended, until the returned file is
-/// closed. `None` if the launcher runs.
+/// Locks a run's cgroup so that the caller may remove it, and holds the lock until the returned
+/// file is closed. `None` if another process holds the lock, as a running launcher does.
 pub fn claim(group: &Path) -> io::Result<Option<File>> {
     let folder = File::open(group)?;
     match folder.try_lock() {
@@ -273,7 +273,8 @@ pub fn read(root: &Path, run: &str, process: &str, controller: &str, files: [&st
     fs::read_to_string(group.join(if hierarchy.is_v2 { files[0] } else { files[1] })).ok()
 }
 
-/// Returns the cgroups of runs below the root, each with the id of its run.
+/// Returns the cgroups of runs that this process finds in the file tree at `root`, each with the id
+/// of its run.
 pub fn list(root: &Path) -> Vec<(RunId, PathBuf)> {
     let in_folder = |parent: &PathBuf| fs::read_dir(parent).into_iter().flatten().flatten();
     let of = |entry: fs::DirEntry| {

@@ -129,8 +129,8 @@ impl ContainerHandle {
         (Some(inside), made)
     }
 
-    /// Returns the pidfd of the container's strategy, or of the container's init process in its
-    /// place.
+    /// Returns the pidfd of the container's strategy, or the pidfd of the container's init process
+    /// if there is no pidfd of the strategy.
     pub fn main(&self) -> &OwnedFd {
         self.main.as_ref().unwrap_or(&self.init)
     }

@@ -29,8 +29,8 @@ impl CommandLockWatch {
         Self { file, last_try: Instant::now(), held_since: None, is_noted: false }
     }
 
-    /// Checks whether another process holds the lock of the operators' command channel for long.
-    /// Returns a note for the user, once in a run.
+    /// Returns a note for the user, once in a run, if another process has held the lock of the
+    /// operators' command channel for two seconds.
     pub fn poll(&mut self) -> Option<String> {
         let file = self.file.as_ref()?;
         if self.is_noted || self.last_try.elapsed() < INTERVAL {

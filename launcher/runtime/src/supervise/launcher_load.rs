@@ -14,8 +14,8 @@ pub(super) struct LauncherUsage {
 }
 
 impl LauncherUsage {
-    /// Reads the launcher's CPU time and its threads' number of sleeps so far; `now_ns` is the time
-    /// since the start, in nanoseconds.
+    /// Reads the launcher's CPU time and the sum of its threads' sleeps so far; `now_ns` is the
+    /// time since the run's start, in nanoseconds.
     pub fn now(now_ns: u64) -> Option<Self> {
         Some(Self { sleeps: sleeps(Path::new("/proc/self/task"))?, cpu_ns: process_cpu_ns(), at_ns: now_ns })
     }

@@ -51,7 +51,7 @@ pub fn partition(machine: &Machine, system: &System) -> Check {
 }
 
 /// Checks for `launcher doctor` whether the kernel has the tracers `osnoise` and `timerlat`, which
-/// tell interrupts, threads and the hypervisor apart.
+/// show what interrupted a thread: interrupts, other threads or the hypervisor.
 pub fn tracers(system: &System) -> Check {
     let Some(tracers) = &system.tracers else {
         return note(
