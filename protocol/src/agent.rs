@@ -14,8 +14,8 @@ use system::alloc;
 use system::clock::{Clock, Timebase};
 use system::usage::{ThreadUsage, thread_cpu_ns};
 
-/// The context of an agent's duty cycle (one pass over its inputs): clock, current time, draining
-/// flag and the thread's stamp log.
+/// The context of an agent's duty cycle (one pass over its inputs): clock, current time, stamp log,
+/// and whether new orders are still sent.
 pub struct Cycle<C> {
     /// The clock of the run.
     pub clock: C,
@@ -39,8 +39,8 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// Stamps a point of an order's path with a detail byte, such as the report's number; returns
-    /// the time in ticks.
+    /// Stamps a point of an order's path with a detail byte, such as which of the order's reports
+    /// passed; returns the time in ticks.
     #[inline(always)]
     pub fn stamp_with(&mut self, point: Point, id: OrderId, detail: u8) -> u64 {
         let ticks = self.clock.now();
@@ -212,8 +212,8 @@ impl DutyCycle {
         self.stopped_polls >= MAX_STOPPED_POLLS
     }
 
-    /// Appends the agent's final records to its stamp log and stores its final counters. The caller
-    /// sets `Done` after.
+    /// Appends the agent's final records, such as checksums, to its stamp log and stores its final
+    /// counters. The caller sets `Done` after.
     pub fn end<C: Clock>(
         self,
         agent: &mut (impl Agent<C> + ?Sized),
@@ -340,8 +340,8 @@ impl AgentRunner {
         }
     }
 
-    /// Resets the idle strategy after a cycle with work, and logs the sleep before that cycle if it
-    /// was long enough.
+    /// Resets the idle strategy after a cycle with work, and logs the sleep before that cycle if
+    /// the sleep exceeds the log's minimum length.
     #[inline(always)]
     pub fn on_busy<C, I: Idle>(&mut self, idle: &mut I, cycle: &mut Cycle<C>) {
         if I::CAN_YIELD {
@@ -353,8 +353,8 @@ impl AgentRunner {
         idle.reset();
     }
 
-    /// Stores the agent's final records and counters, and publishes that its thread is done or
-    /// failed.
+    /// Stores the agent's final records (such as checksums) and counters and the thread's resource
+    /// use, and publishes that the thread is done or has failed.
     #[inline(never)]
     pub fn end<C: Clock>(self, agent: &mut dyn Agent<C>, cycle: &mut Cycle<C>, status: &StatusWriter) {
         let usage = self.used(status);

@@ -30,11 +30,12 @@ use shm::memory::header::HEADER_WORDS;
 pub const BOARD_SEGMENT: &str = "board";
 /// The name of the segment with the times at which a board's writes are due.
 pub const WRITE_TIMES_SEGMENT: &str = "due";
-/// The kind of the segment with the due times of a board's writes: one word each, in nanoseconds
-/// from the start. Written by the launcher.
+/// The segment kind (code, name and layout) of the due times of a board's writes: one word each, in
+/// nanoseconds from the run's start. Written by the launcher.
 pub const WRITE_TIMES_KIND: SegmentKind =
     SegmentKind::new(42, "board-due", &[("times", HEADER_WORDS)]).of_slots(HEADER_WORDS, 1);
-/// The kind of the segment with the results of one end of a benchmark, which that end writes.
+/// The segment kind (code, name and layout) of the results of one end (role) of a benchmark, which
+/// that end writes.
 pub const RESULTS_KIND: SegmentKind =
     SegmentKind::new(41, "results", &[("words", HEADER_WORDS)]).of_slots(HEADER_WORDS, 1);
 
@@ -45,10 +46,13 @@ pub const BOARD_SLICES: usize = 60;
 /// Number of durations measured at each end of a board benchmark that also have a histogram for
 /// each of the [`BOARD_SLICES`].
 pub const BOARD_SLICED: usize = 2;
-/// Number of 64-bit words of the histograms in the results of a board benchmark's writer or reader:
+/// Number of 64-bit words of all histograms in the results of a board benchmark's writer or reader.
+///
+/// Each measured duration has one histogram of the whole time, at [`Resolution::FINE`]. Each of the
+/// first two also has 60, one for each part of the time, at [`Resolution::COARSE`]:
 ///
 /// ```text
-/// │ 3 histograms, fine │ 60 of the first measure, coarse │ 60 of the second measure, coarse │
+/// │ 3 histograms, fine │ 60 of the first duration, coarse │ 60 of the second duration, coarse │
 /// ```
 pub const BOARD_RESULT_WORDS: usize = board_slice_at(BOARD_SLICED, 0);
 /// Offset (words) of the latencies in a queue consumer's results: one word for each event, in
@@ -85,8 +89,8 @@ pub fn queue_link(consumer: u16) -> String {
 }
 
 impl BoardWork {
-    /// Returns the dimensions of the benchmark's board: its cells, one more with decision ticks,
-    /// and the words of a value.
+    /// Returns the dimensions of the benchmark's board: its number of cells, plus one if it has
+    /// decision ticks, and each value's size in words.
     pub fn shape(&self) -> Result<BoardShape, BoardError> {
         // Decision ticks have a cell of their own, the last one.
         BoardShape::with_cells(self.cells + usize::from(self.decide_every_ns.is_some()), self.words)
@@ -180,8 +184,8 @@ impl Plan {
         }
     }
 
-    /// Returns `true` if a process has only ends of a board benchmark, and the run continues after
-    /// its death.
+    /// Returns `true` if a process runs only writers or readers of a board benchmark, and the plan
+    /// lets the run continue after its death.
     pub fn can_lose_board_end(&self, process: &ProcessPlan) -> bool {
         let is_end = |role| matches!(role, Role::Writer | Role::Reader(_));
         self.on_death != OnDeath::Stop && self.roles_of(process).all(is_end)

@@ -36,7 +36,8 @@ pub const MAX_COMMANDS: usize = 1_024;
 const COMMAND_WORDS: usize = 32;
 /// Offset of a command's text in its words.
 const TEXT: usize = 4;
-/// Maximum length of the text of an operator's command, in bytes.
+/// Maximum length, in bytes, of the text that an operator's command can carry, such as the kind of
+/// a new strategy.
 pub const MAX_TEXT_BYTES: usize = (COMMAND_WORDS - TEXT) * 8;
 const ANSWER_WORDS: usize = 8;
 const FIRST: usize = HEADER_WORDS + 16;
@@ -44,18 +45,20 @@ const FIRST: usize = HEADER_WORDS + 16;
 pub const COMMANDS_WORDS: usize = FIRST + MAX_COMMANDS * COMMAND_WORDS;
 /// Offset of the number of commands; in the answers segment, of the number of commands seen.
 const COUNT: usize = HEADER_WORDS;
-/// The kind of the segment with operators' commands; written by operators.
+/// The segment kind (code, name and layout) of operators' commands, which operators write.
 pub const COMMANDS_KIND: SegmentKind =
     SegmentKind::new(13, "desk", &[("count", COUNT), ("first", FIRST), ("words-each", COMMAND_WORDS)])
         .of_slots(HEADER_WORDS, 1);
 
 const REASONS: usize = HEADER_WORDS + 16;
-/// Number of rejection reasons that are counted; reasons have codes below this.
+/// Number of reason codes, from 0, for which the engine publishes how many orders it has refused.
+/// All its reasons have codes below this.
 pub const MAX_REASONS: usize = 64;
 const FIRST_ANSWER: usize = REASONS + MAX_REASONS;
 /// Size (words) of the segment with the engine's answers to commands.
 pub const ANSWERS_WORDS: usize = FIRST_ANSWER + MAX_COMMANDS * ANSWER_WORDS;
-/// The kind of the segment with the engine's answers; written by the engine.
+/// The segment kind (code, name and layout) of the engine's answers to operators' commands, which
+/// the engine writes.
 pub const ANSWERS_KIND: SegmentKind = SegmentKind::new(
     14,
     "answers",
@@ -208,7 +211,8 @@ pub fn entries(commands: &ReadOnlyWords) -> impl Iterator<Item = CommandEntry> +
     (0..count).map(move |number| entry(&commands, number))
 }
 
-/// Returns the text of the operator's command with this number; empty if none, or not UTF-8.
+/// Returns the text of the operator's command `number`, such as the kind of a new strategy; empty
+/// if it has none or is not UTF-8.
 pub fn text_of(commands: &ReadOnlyWords, number: u32) -> String {
     if number as usize >= MAX_COMMANDS {
         return String::new();

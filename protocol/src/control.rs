@@ -40,14 +40,15 @@ pub const LIVES: usize = HEADER_WORDS + 16;
 /// Offset (words) of one word for each gateway: its current incarnation (restart number) and
 /// whether that is dead.
 pub const GATEWAY_LIVES: usize = LIVES + crate::wire::MAX_STRATEGIES;
-/// Offset (words) of one word for each process: its process id, and in the upper 32 bits the lower
-/// half of its start time; 0: none.
+/// Offset (words) of one word for each process: in the lower 32 bits its id, in the upper its start
+/// time, truncated to 32 bits. The start time is in clock ticks since boot. 0: no process.
 pub const PROCESSES: usize = GATEWAY_LIVES + crate::wire::MAX_VENUES;
 /// Maximum number of processes of a plan.
 pub const MAX_PROCESSES: usize = 512;
 /// Offset (words) of the plan in the control segment: its length in bytes, then its bytes.
 pub const PLAN: usize = PROCESSES + MAX_PROCESSES;
-/// The kind of a control segment: plan and run state; written by the launcher.
+/// The segment kind (code, name and layout) of a control segment, in which the launcher writes the
+/// plan and the run's state.
 pub const KIND: SegmentKind = SegmentKind::new(
     1,
     "control",
@@ -87,7 +88,8 @@ impl RunState {
     }
 }
 
-/// The read-only view of the control segment that every process has.
+/// A process's read-only view of the run's control segment, which holds the plan and the run's
+/// state.
 #[derive(Clone)]
 pub struct Control {
     words: ReadOnlyWords,
@@ -221,16 +223,16 @@ impl ControlWriter {
         Control::new(self.words.clone())
     }
 
-    /// Publishes the id of a process that its caller has started and not reaped, so that the reaper
-    /// kills it if the caller ends.
+    /// Publishes the id of a started process that the launcher has not reaped, so that the reaper
+    /// can kill it if the launcher ends.
     #[cfg(not(loom))]
     pub fn record_start(&self, index: usize, pid: u32) {
         let since = start_time(pid).unwrap_or(0);
         self.set_process(index, u64::from(pid) | since << 32);
     }
 
-    /// Makes the process started by `command` publish its id in slot `index` before `exec`, in case
-    /// the launcher crashes.
+    /// Makes the process started by `command` publish its id in the control segment before `exec`,
+    /// so that it is known if the launcher crashes. `index` is that of the process in the plan.
     #[cfg(not(loom))]
     pub fn prepare_start(&self, index: usize, command: &mut Command) {
         assert!(index < MAX_PROCESSES);
@@ -243,7 +245,8 @@ impl ControlWriter {
         self.words[PROCESSES + process].store(word, Ordering::Release);
     }
 
-    /// Removes the id of a process that has ended and whose messages are all received.
+    /// Removes the id of an ended process from the control segment; the receivers of its messages
+    /// must have taken all of them before.
     pub fn record_end(&self, index: usize) {
         self.set_process(index, 0);
     }

@@ -24,7 +24,8 @@ use shm::sync::{AtomicU64, Ordering};
 /// Number of 64-bit words of one agent's counters in its thread's segment: one for its role, then
 /// the counters.
 pub const AGENT_WORDS: usize = 1 + MAX_COUNTERS;
-/// Maximum number of agents on one thread: every gateway, the orchestrator, and one more.
+/// Maximum number of agents on one thread: [`MAX_VENUES`] gateways, the orchestrator, and one agent
+/// of another role.
 pub const MAX_AGENTS: usize = MAX_VENUES + 2;
 /// Number of 64-bit words for the counters of all agents of a thread.
 pub const COUNTER_WORDS: usize = AGENT_WORDS * MAX_AGENTS;

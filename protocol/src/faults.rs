@@ -45,7 +45,8 @@ impl Draws {
     pub const PROCESSES: u64 = 7;
     /// The random stream of the kill switches of a simulated run.
     pub const SWITCHES: u64 = 9;
-    /// The random stream of the crashes and restarts of a simulated run.
+    /// The random stream that draws whether a simulated run tests crash recovery, and when its
+    /// engine and exchanges are killed or stopped.
     pub const RESTARTS: u64 = 10;
     /// The random stream of a simulated run's hot standbys, journaling and machine crash.
     pub const STANDBYS: u64 = 11;
@@ -64,10 +65,11 @@ impl Draws {
     /// The random stream of the external event of a simulated run, such as lost memory or a starved
     /// thread.
     pub const SURROUNDINGS: u64 = 17;
-    /// The random stream that draws whether strategies share processes in a simulated run, and how
-    /// many.
+    /// The random stream that draws whether strategies of a simulated run share processes, and how
+    /// many strategies share one process.
     pub const GROUPS: u64 = 18;
-    /// The random stream of the steps in which processes of a simulated run end.
+    /// The random stream of how processes end in a simulated run, such as the number of thread
+    /// turns until the kernel has removed a process.
     pub const DEATHS: u64 = 19;
 
     /// Creates the pseudo-random stream with this number (one for each purpose) from a run's seed.

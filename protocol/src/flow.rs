@@ -135,7 +135,8 @@ pub const PATH: [Point; POINTS] = {
     path
 };
 
-/// Returns a 64-bit mask of stamp points, with bit `code - 1` set for each.
+/// Returns a 64-bit mask in which bit `code - 1` is set for each of the given stamp points, where
+/// `code` is the point's code.
 pub const fn points_mask(points: &[Point]) -> u64 {
     let (mut mask, mut index) = (0, 0);
     while index < points.len() {

@@ -131,8 +131,8 @@ impl GapQuota {
     }
 }
 
-/// An interval in which a thread ran no duty cycle, such as while another thread had its core, or a
-/// *sleep*.
+/// A pause between two duty cycles of a thread, such as while another thread had its core, or a
+/// sleep of its idle strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// The end of the gap, in ticks.

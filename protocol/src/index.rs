@@ -31,7 +31,8 @@ macro_rules! typed_index {
                 (0..count).map(Self)
             }
 
-            /// Returns this index as a `usize`, the place of its entry in a list with one for each.
+            /// Returns this index as a `usize`, for a list with one entry for each strategy, venue
+            /// or gateway.
             #[inline(always)]
             pub const fn as_usize(self) -> usize {
                 self.0 as usize

@@ -267,8 +267,8 @@ impl IsolationLevels {
         self.as_slice().iter().all(|level| level.kind().is_thread())
     }
 
-    /// Returns `true` if one of the levels itself disables indirect branch speculation in its
-    /// strategies' processes.
+    /// Returns `true` if at least one isolation level disables indirect branch speculation in its
+    /// strategies' processes, whatever the setting for all strategies.
     pub fn has_closed_speculation(&self) -> bool {
         self.as_slice().iter().any(|level| level.speculation == Speculation::Closed)
     }

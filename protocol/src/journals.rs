@@ -25,7 +25,8 @@ pub fn folder(plan: &Plan, role: Role) -> PathBuf {
     Path::new(&plan.folder).join(name)
 }
 
-/// Returns the name under which a role inherits the file descriptor of its journal's lock.
+/// Returns the name of a journal's lock in the plan's list of inherited file descriptors; `writer`
+/// is the role that writes the journal.
 pub fn lock_handle(writer: Role) -> String {
     format!("journal-lock-{writer}")
 }

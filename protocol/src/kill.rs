@@ -23,8 +23,8 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Returns `true` if the scope of a kill switch or limit includes an order with these
-    /// properties.
+    /// Returns `true` if the scope of a kill switch or limit includes an order of this strategy,
+    /// credential, venue and instrument.
     #[inline]
     pub const fn contains(
         self,
@@ -139,8 +139,8 @@ const EPOCH_BITS: u32 = 10;
 const _: () = assert!(crate::wire::MAX_EPOCH == (1 << EPOCH_BITS) - 1 && ID_WIDTH >= 58);
 
 impl KillSwitch {
-    /// The largest number of a kill-switch change in a stamp log (24 bits); larger numbers are
-    /// logged as this one.
+    /// The largest number that can identify a kill-switch change in a stamp log (24 bits); larger
+    /// numbers are logged as this one.
     pub const MAX_NUMBER: u32 = (1 << NUMBER_BITS) - 1;
 
     /// Encodes the kill-switch change as order id and detail of a stamp-log record.

@@ -24,8 +24,8 @@ pub fn launcher_death_message(plan: &Plan) -> String {
     )
 }
 
-/// The name of the inherited launcher pidfd, for processes that cannot open one: see
-/// [`Plan::inherits_launcher`].
+/// The name of the launcher's pidfd in the plan's list of inherited file descriptors, for processes
+/// that do not open one: see [`Plan::inherits_launcher`].
 pub const LAUNCHER: &str = "launcher";
 
 /// A watch on the launcher's process, which stops this process's run if the launcher ends.

@@ -75,8 +75,8 @@ impl LimitDomain {
     }
 }
 
-/// The static description of a risk control: domain, unit, valid range, rejection reason and
-/// regulation.
+/// The fixed properties of a risk control: its limit's domain, unit and valid range, its rejection
+/// reason, and which regulation requires it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RiskControlInfo {
     /// The domain of the limit: each strategy, credential, instrument or account.

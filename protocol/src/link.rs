@@ -41,7 +41,8 @@ named_enum! {
     }
 }
 
-/// A ring or hand-off that carries messages of one size from its writers to its readers.
+/// The plan's description of a link: the roles that write and read its messages, their size, and
+/// the ring or technique that carries them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkPlan {
     /// The link's name, unique in the run, with which the names of the link's segments begin.
@@ -93,7 +94,8 @@ impl LinkPlan {
         }
     }
 
-    /// Converts the link to the specification from which a technique builds its ends.
+    /// Converts the link to the specification from which a technique builds the link's sending and
+    /// receiving ends.
     pub fn spec(&self) -> LinkSpec<'_> {
         LinkSpec { name: &self.name, producers: self.writers.len(), capacity: self.slots }
     }

@@ -29,7 +29,8 @@ impl Default for LogTotals {
 }
 
 impl LogTotals {
-    /// Creates the totals at the beginning of a stamp log, for that number of instruments.
+    /// Creates empty totals, for a scan from the start of a stamp log, in a run with `instruments`
+    /// instruments.
     pub fn new(instruments: usize) -> Self {
         Self { next: 0, counts: [0; POINTS], last: [0; POINTS], versions: vec![0; instruments] }
     }
@@ -81,9 +82,10 @@ impl LogTotals {
     }
 }
 
-/// Searches a stamp log from its end for the `wanted` record keys ([`stamps::key_with`]), until
-/// `is_over` returns `true`. `is_over` is called with `None` and then with each key. Returns the
-/// keys and the number of records read.
+/// Searches a stamp log backwards and returns which of the `wanted` record keys it has found, and
+/// the number of records read. A key is the point, order id and detail of a record
+/// ([`stamps::key_with`]). `is_over` is called with `None`, and then with each key read; the search
+/// ends when it returns `true`.
 pub fn keys_from_end(
     log: &ReadOnlyWords,
     wanted: &HashSet<u64>,

@@ -36,7 +36,7 @@ pub fn shape(instruments: usize) -> Result<BoardShape, BoardError> {
     BoardShape::with_cells(instruments, TOP_OF_BOOK_WORDS)
 }
 
-/// A price and the quantity at that price.
+/// A price, in cents, and the quantity at that price, in 1e-8 units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quote {
     /// The price in cents, above 0.

@@ -281,8 +281,9 @@ impl Plan {
         self.threads.iter().position(|thread| thread.roles.contains(&role))
     }
 
-    /// Returns the sandbox profile of a process; `None` if a role is trusted or the profiles of its
-    /// roles differ. A process that writes a journal has the profile for journals.
+    /// Returns the sandbox profile of a process; `None` if one of the process's roles has no
+    /// profile or its roles have different ones. A process that writes a journal has the profile
+    /// for journals.
     pub fn sandbox_of(&self, process: &ProcessPlan) -> Option<&'static SandboxProfile> {
         let profile = |role: Role| role.info().sandbox.filter(|_| !self.is_kernel_consumer(role));
         let mut profiles = self.roles_of(process).map(profile);
@@ -308,7 +309,8 @@ impl Plan {
         if levels.all(|other| other == first) { first } else { Isolation::Thread }
     }
 
-    /// Returns `true` if a process of the plan runs in a container; all others are trusted.
+    /// Returns `true` if a process of the plan runs in a container: only processes of strategies or
+    /// of ends of a benchmark can.
     pub fn is_contained(&self, process: &ProcessPlan) -> bool {
         self.isolation_of(process) == Isolation::Container
             && self.roles_of(process).all(|role| role.is_isolated() && !self.is_kernel_consumer(role))
@@ -390,7 +392,7 @@ impl Plan {
         self.links.iter().find(|link| link.name == name)
     }
 
-    /// Returns the strategy of a process that runs this one role only; `None` for any other
+    /// Returns the strategy of a process whose only role is one strategy; `None` for any other
     /// process.
     pub fn strategy_of(&self, process: &ProcessPlan) -> Option<StrategyIndex> {
         let mut roles = self.roles_of(process);

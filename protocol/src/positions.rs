@@ -14,11 +14,13 @@ use shm::sync::Ordering;
 /// Number of 64-bit words of the position in an instrument: the quantity, and the average price.
 pub const POSITION_WORDS: usize = 2;
 
-/// The kind of the segment with a strategy's inherited positions, one for each instrument.
+/// The segment kind (code, name and layout) of the positions that a strategy inherits from its
+/// earlier incarnations, one for each instrument.
 pub const POSITIONS_KIND: SegmentKind =
     SegmentKind::new(22, "positions", &[("position", POSITION_WORDS)]).of_slots(HEADER_WORDS, POSITION_WORDS);
 
-/// Returns the name of the segment with the positions that a strategy inherits within the run.
+/// Returns the name, within the run, of the segment with the positions that a strategy inherits
+/// from its earlier incarnations.
 pub fn positions_segment(strategy: StrategyIndex) -> String {
     format!("positions-{strategy}")
 }

@@ -244,7 +244,8 @@ impl LinkEnd {
         Self { is_receiver: true, ..Self::sender(hand_off, peer, epoch) }
     }
 
-    /// Encodes the link's end as an order id: peer and epoch, and hand-off and end as the sequence.
+    /// Encodes the link's end as an order id: its strategy field holds the peer, its epoch the
+    /// epoch, its sequence the hand-off and end.
     pub const fn id(self) -> OrderId {
         OrderId::new(self.peer, self.epoch, (self.hand_off as u64) << 1 | self.is_receiver as u64)
     }

@@ -4,8 +4,8 @@ use crate::index::{GatewayIndex, StrategyIndex};
 use crate::plan::{ExchangePlacement, Journaling, OnDeath, Placement, Plan, ProcessPlan, Role, ThreadPlan};
 
 impl Plan {
-    /// Returns the strategy of a thread of the engine's process that can end or hang without ending
-    /// the run.
+    /// Returns the strategy that `thread` of the engine's process runs, if the run continues after
+    /// that thread ends or hangs; otherwise `None`.
     pub fn strategy_dying_alone(&self, thread: &ThreadPlan) -> Option<StrategyIndex> {
         match thread.roles[..] {
             [Role::Strategy(index)] if self.isolation.kind_of(index).is_thread() => {
@@ -38,7 +38,8 @@ impl Plan {
             && !GatewayIndex::first(trading.gateways()).any(|gateway| self.validates_venue(gateway))
     }
 
-    /// Returns `true` if the run continues after the death of a process: it has only gateways.
+    /// Returns `true` if a process runs only gateways and the plan lets the run continue after that
+    /// process's death.
     pub fn can_lose_process(&self, process: &ProcessPlan) -> bool {
         let is_gateway = |role| matches!(role, Role::Gateway(_));
         self.on_death != OnDeath::Stop
@@ -51,8 +52,9 @@ impl Plan {
         self.processes.iter().any(|process| self.can_lose_process(process))
     }
 
-    /// Returns `true` if a process of gateways is restarted after its death; not if one of them
-    /// validates an exchange. The state of that session is lost with the process.
+    /// Returns `true` if a process of gateways is restarted after its death; `false` if one of the
+    /// gateways checks its exchange's reports. The state of that gateway's session is lost with the
+    /// process.
     pub fn should_restart_gateways(&self, process: &ProcessPlan) -> bool {
         let is_checked_book = |role: Role| matches!(role, Role::Gateway(gateway) if self.is_book_of(gateway) && self.validates_venue(gateway));
         self.can_lose_process(process)

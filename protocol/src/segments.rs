@@ -110,7 +110,8 @@ pub fn create_shared(plan: &Plan, segment: &RunSegment) -> Result<(Shared, Atomi
     Ok((shared, words))
 }
 
-/// Returns the size (words) of a run's control segment, with space for descriptors in the plan.
+/// Returns the size (words) of a run's control segment, with space for the inherited file
+/// descriptors that the plan will list.
 pub fn control_words(plan: &Plan, segments: &[RunSegment]) -> Result<usize, CodecError> {
     let locks: Vec<String> = journals::writers(plan).map(journals::lock_handle).collect();
     let names = segments.iter().map(|segment| segment.spec.name.as_str());
@@ -317,14 +318,15 @@ impl Source for RunSegments<'_> {
     }
 }
 
-/// Returns a context for attaching the run's segments with a process's access rights; `None`: the
-/// launcher's full rights.
+/// Returns a context that attaches the run's segments with the access rights of `process`; if
+/// `process` is `None`, with those of the launcher (all).
 pub fn attach<'a>(plan: &'a Plan, process: Option<&ProcessPlan>) -> Attached<'a> {
     Attached::new(RunSegments::new(plan, SegmentUser::from_process(plan, process), None))
 }
 
-/// Returns a context as [`attach`] does, which can also attach links whose other ends are in other
-/// processes.
+/// Returns a context as [`attach`] does, which also reads the process ids of the links' other ends
+/// from the control segment. By these ids a technique over sockets checks which process has
+/// connected.
 pub fn attach_with<'a>(plan: &'a Plan, process: Option<&ProcessPlan>, control: &Control) -> Attached<'a> {
     Attached::new(RunSegments::new(plan, SegmentUser::from_process(plan, process), Some(control.clone())))
 }

@@ -86,7 +86,7 @@ impl<P: Producer> Sender<P> {
         SendOutcome::Queued
     }
 
-    /// Adds messages that a crashed predecessor did not send to the end of the sender's queue.
+    /// Appends to the sender's queue the messages that a crashed predecessor had not sent.
     pub fn enqueue_all(&mut self, messages: impl IntoIterator<Item = Message>) {
         self.queue.extend(messages);
     }

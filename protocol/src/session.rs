@@ -18,13 +18,15 @@ pub const WITHDRAWN: u8 = 0xFF;
 const REPORT_WORD: usize = 6;
 const REPORT_SHIFT: u32 = 32;
 
-/// Writes the session's sequence number of an instruction into its message.
+/// Writes the session's sequence number into a gateway's message to its exchange (an order request
+/// or a mass cancel).
 #[inline]
 pub const fn number_instruction(message: &mut Message, number: u32) {
     message[1] = number as u64;
 }
 
-/// Returns an instruction's sequence number; one that does not fit 32 bits is invalid.
+/// Returns the sequence number in a gateway's message to its exchange as received: a number of more
+/// than 32 bits is invalid.
 #[inline]
 pub const fn instruction_number(message: &Message) -> u64 {
     message[1]
@@ -63,8 +65,8 @@ impl SessionNumbers {
         number
     }
 
-    /// Returns `true` if a received message has the expected sequence number, and expects the
-    /// number after the received one next.
+    /// Returns `true` if a received message has the expected sequence number; in either case, the
+    /// number after the received one is expected next.
     #[inline]
     pub const fn try_accept(&mut self, number: u32) -> bool {
         let is_next = number == self.next;

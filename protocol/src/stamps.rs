@@ -42,7 +42,7 @@ use shm::sync::Ordering;
 /// Prefetch distance in bytes: the cache line after the one that is being filled.
 const AHEAD: usize = 128;
 
-/// The writing end of a stamp log, a thread's log of times at which orders passed its stages.
+/// The writing end of a thread's stamp log: the times at which orders passed points of their path.
 pub struct StampLog {
     records: AtomicWords,
     /// Offset of the next record's key; not in shared memory.

@@ -19,7 +19,8 @@ pub const STATUS_WORDS: usize = 64;
 pub const COUNTERS_OFFSET: usize = HEADER_WORDS + STATUS_WORDS;
 /// Offset (words) of the stamp log's records in a thread's segment.
 pub const LOG_OFFSET: usize = COUNTERS_OFFSET + COUNTER_WORDS;
-/// The kind of a thread's segment (status block, counters and stamp log); written by that thread.
+/// The segment kind (code, name and layout) of a thread's status block, counters and stamp log,
+/// which that thread writes.
 pub const KIND: SegmentKind = SegmentKind::new(
     3,
     "thread",
@@ -183,7 +184,8 @@ impl ThreadStatus {
         [gaps, DroppedGaps::default()]
     }
 
-    /// Returns the error text of a failed thread, which is not trusted, made printable.
+    /// Returns the error text of a failed thread with control characters replaced by spaces,
+    /// because an untrusted process may have written it.
     pub fn error(&self) -> String {
         let bytes: Vec<u8> = self.words[StatusField::ErrorText as usize..][..ERROR_BYTES / 8]
             .iter()

@@ -56,7 +56,8 @@ const BLOCKED_SLOT: usize = HEADER_WORDS + 2;
 const BLOCKED_SINCE: usize = HEADER_WORDS + 3;
 const STRATEGIES: usize = HEADER_WORDS + 16;
 const WORDS_EACH: usize = 16;
-/// The kind of the segment with the engine's reports about strategies that died or misbehave.
+/// The segment kind (code, name and layout) of the engine's reports about strategies and gateways
+/// that died or misbehaved.
 pub const KIND: SegmentKind =
     SegmentKind::new(10, "repairs", &[("strategies", STRATEGIES), ("words-each", WORDS_EACH)])
         .of_slots(HEADER_WORDS, 1);
@@ -143,7 +144,8 @@ impl ControlWriter {
         self.set_incarnation(strategy, Incarnation { epoch: 0, fenced: true });
     }
 
-    /// Publishes that the next incarnation of a strategy may start; its memory was reset.
+    /// Publishes that a strategy's next incarnation, `epoch`, may start; the caller must have reset
+    /// the strategy's own memory before.
     pub fn renew(&self, strategy: StrategyIndex, epoch: u16) {
         self.set_incarnation(strategy, Incarnation { epoch, fenced: false });
     }
@@ -240,8 +242,8 @@ pub struct BlockedClaim {
 const ANNOUNCER_BITS: u32 = 9;
 const _: () = assert!(MAX_STRATEGIES < 1 << ANNOUNCER_BITS);
 
-/// The engine's report that it has repaired the rings after a strategy's death or quarantine, with
-/// times and counts. Counts are since the run's start.
+/// The engine's report on the repair of the rings after a strategy's death or quarantine: times, in
+/// ticks, and counts since the run's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repair {
     /// The last epoch whose repair is complete.

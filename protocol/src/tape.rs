@@ -30,7 +30,8 @@ const LEVEL_WORDS: usize = 3;
 pub const TRADE_WORDS: usize = 6;
 const TRADES_AT: usize = BOOKS + TAPED_INSTRUMENTS * 2 * TAPED_LEVELS * LEVEL_WORDS;
 
-/// The segment kind of an exchange's tape (its list of trades); written by the exchange.
+/// The segment kind (code, name and layout) of an exchange's tape (its list of trades), which the
+/// exchange writes.
 pub const KIND: SegmentKind =
     SegmentKind::new(20, "tape", &[("books", BOOKS), ("trades", TRADES_AT), ("trade-words", TRADE_WORDS)])
         .of_slots(TRADES_AT, TRADE_WORDS);

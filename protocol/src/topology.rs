@@ -26,7 +26,8 @@ use std::path::Path;
 /// The name of the control segment within the run.
 pub const CONTROL: &str = "control";
 
-/// The kind of the control segment, whose layout hash covers all segments' layouts.
+/// The segment kind (code, name and layout) of the control segment, whose layout hash covers all
+/// segments' layouts.
 pub const CONTROL_KIND: SegmentKind = {
     let kinds = [
         control::KIND,
@@ -60,15 +61,16 @@ pub const CONTROL_KIND: SegmentKind = {
 /// Number of 64-bit words of an order in a strategy's schedule segment.
 pub const SCHEDULE_ENTRY_WORDS: usize = 4;
 
-/// The kind of the segment with a strategy's schedule; written by the launcher before the start.
+/// The segment kind (code, name and layout) of a strategy's schedule of orders, which the launcher
+/// writes before the start.
 pub const SCHEDULE_KIND: SegmentKind = SegmentKind::new(4, "schedule", &[("entry", SCHEDULE_ENTRY_WORDS)])
     .of_slots(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
 
 /// The name within the run of the segment with the sequence in which recorded orders are replayed.
 pub const REPLAY_SEGMENT: &str = "turns";
 
-/// The kind of the segment with the sequence of replayed orders, one word (strategy and venue)
-/// each. Written by the launcher.
+/// The segment kind (code, name and layout) of the sequence of replayed orders, one word (strategy
+/// and venue) each. Written by the launcher.
 pub const REPLAY_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)]).of_slots(HEADER_WORDS, 1);
 
 /// One step in the replay of recorded orders: the strategy that sends the order, and the order's
