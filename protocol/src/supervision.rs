@@ -274,11 +274,13 @@ const fn word_offset(strategy: StrategyIndex, word: usize) -> usize {
     STRATEGIES + strategy.as_usize() * WORDS_EACH + word
 }
 
-/// The engine's end of the segment with its reports about dead strategies.
+/// The engine's writing end of the segment in which the engine reports on dead or quarantined
+/// strategies and on dead gateways.
 pub struct RepairsWriter(AtomicWords);
 
 impl RepairsWriter {
-    /// Creates the engine's end of the segment with its reports on dead or quarantined strategies.
+    /// Creates the engine's writing end of the segment in which the engine reports on dead or
+    /// quarantined strategies and on dead gateways.
     pub fn new(segment: &AtomicWords) -> Self {
         Self(segment.slice(0, REPAIRS_WORDS))
     }
@@ -306,15 +308,15 @@ impl RepairsWriter {
         self.notify();
     }
 
-    /// Returns `true` if the strategy's incarnation was reported as repaired, also by a crashed
-    /// engine.
+    /// Returns `true` if this engine, or an earlier one that crashed, reported the strategy's
+    /// incarnation as repaired.
     pub fn was_repaired(&self, strategy: StrategyIndex, epoch: u16) -> bool {
         // Relaxed: our own stores, or those of a predecessor whose death is certain.
         self.0[word_offset(strategy, REPAIRED)].load(Ordering::Relaxed) == u64::from(epoch) + 1
     }
 
-    /// Returns `true` if the strategy's incarnation was reported as quarantined, also by a crashed
-    /// engine.
+    /// Returns `true` if this engine, or an earlier one that crashed, reported the strategy's
+    /// incarnation as quarantined.
     pub fn was_quarantined(&self, strategy: StrategyIndex, epoch: u16) -> bool {
         let word = self.0[word_offset(strategy, QUARANTINED)].load(Ordering::Relaxed);
         word != 0 && word >> 8 == u64::from(epoch)
@@ -326,7 +328,8 @@ impl RepairsWriter {
         self.notify();
     }
 
-    /// Reports the slot that blocks the submit hand-off of orders; `None` if it is not blocked.
+    /// Reports the claimed but unwritten slot that blocks later orders in the submit hand-off;
+    /// `None` if no slot does.
     pub fn set_blocked(&self, at: Option<BlockedClaim>) {
         // Release, also below: pairs with the Acquire in `blocked_claim`: no time of another slot.
         self.0[BLOCKED_SLOT].store(0, Ordering::Release);
@@ -374,12 +377,14 @@ impl Repairs {
         }
     }
 
-    /// Returns the damage of memory that several strategies write, if there is any.
+    /// Returns which damage the engine reported in memory that several strategies write; `None` if
+    /// it reported none.
     pub fn damage(&self) -> Option<ProtocolViolation> {
         ProtocolViolation::from_code(self.0.load(DAMAGE, Ordering::Acquire))
     }
 
-    /// Returns the slot that blocks the submit hand-off of orders, if there is one.
+    /// Returns the submit slot that a strategy claimed but has not written, so that it blocks later
+    /// orders; `None` if no slot does.
     pub fn blocked_claim(&self) -> Option<BlockedClaim> {
         let word = self.0.load(BLOCKED_SLOT, Ordering::Acquire);
         let since_ticks = self.0.load(BLOCKED_SINCE, Ordering::Acquire);

@@ -26,8 +26,8 @@ use std::path::Path;
 /// The name of the control segment within the run.
 pub const CONTROL: &str = "control";
 
-/// The segment kind (code, name and layout) of the control segment, whose layout hash covers all
-/// segments' layouts.
+/// The segment kind (code, name and layout hash) of the control segment; its layout hash covers the
+/// layouts of all kinds of segments.
 pub const CONTROL_KIND: SegmentKind = {
     let kinds = [
         control::KIND,
@@ -61,16 +61,15 @@ pub const CONTROL_KIND: SegmentKind = {
 /// Number of 64-bit words of an order in a strategy's schedule segment.
 pub const SCHEDULE_ENTRY_WORDS: usize = 4;
 
-/// The segment kind (code, name and layout) of a strategy's schedule of orders, which the launcher
-/// writes before the start.
+/// The kind of the segment with a strategy's schedule; written by the launcher before the start.
 pub const SCHEDULE_KIND: SegmentKind = SegmentKind::new(4, "schedule", &[("entry", SCHEDULE_ENTRY_WORDS)])
     .of_slots(HEADER_WORDS, SCHEDULE_ENTRY_WORDS);
 
 /// The name within the run of the segment with the sequence in which recorded orders are replayed.
 pub const REPLAY_SEGMENT: &str = "turns";
 
-/// The segment kind (code, name and layout) of the sequence of replayed orders, one word (strategy
-/// and venue) each. Written by the launcher.
+/// The kind of the segment with the sequence of replayed orders, one word (strategy and venue)
+/// each. Written by the launcher.
 pub const REPLAY_KIND: SegmentKind = SegmentKind::new(21, "turns", &[("turn", 1)]).of_slots(HEADER_WORDS, 1);
 
 /// One step in the replay of recorded orders: the strategy that sends the order, and the order's
@@ -105,8 +104,8 @@ pub fn bell_segment(thread: &str) -> String {
     format!("bell-{thread}")
 }
 
-/// Returns the name within the run of the segment with the word through which a thread wakes
-/// another one.
+/// Returns the name within the run of the segment with the word that the thread `from` writes to
+/// wake the thread `to`. It is not the doorbell segment of either thread ([`bell_segment`]).
 pub fn wake_segment(from: &str, to: &str) -> String {
     format!("wake-{from}-{to}")
 }
@@ -234,9 +233,10 @@ impl RunSegment {
         )
     }
 
-    /// Returns the only strategy that can write the segment, if its process or protection key
-    /// separates it from other roles. The launcher can write, too. In a group others of its process
-    /// could: they end with it.
+    /// Returns the strategy that is the only role with write access to the segment; `None` if there
+    /// is no such strategy. Returns `None`, too, if the strategy shares its process with other
+    /// kinds of roles and has no protection key. The launcher can write as well. In a group, the
+    /// other strategies of the process could: they end with it.
     pub fn sole_strategy_writer(&self, plan: &Plan) -> Option<StrategyIndex> {
         let SegmentRights::Roles(rights) = &self.rights else { return None };
         let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write).map(|(role, _)| *role);

@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 
 /// The name of the hand-off that carries orders: strategies to orchestrator.
 pub const SUBMIT: &str = "submit";
-/// Name of the environment variable with the run's address, which
-/// [`control_at`](crate::segments::control_at) opens.
+/// Name of the environment variable with the address of the run: the run's id, or the control
+/// segment's descriptor as `fd:N`. [`control_at`](crate::segments::control_at) opens it.
 pub const RUN_VARIABLE: &str = "BULKHEAD_RUN";
 /// Name of the environment variable with the name of an external program's process in the run.
 pub const PROCESS_VARIABLE: &str = "BULKHEAD_PROCESS";
-/// Name of the environment variable with a strategy's kind if its predecessor was of another kind,
-/// as `strategy-2=maker`.
+/// Name of the environment variable with the kind (such as `maker`) that an operator gave a
+/// strategy during the run, as `strategy-2=maker`. It is not set if no operator did.
 pub const KIND_VARIABLE: &str = "BULKHEAD_KIND";
 
 /// The name of the engine's process.
@@ -98,8 +98,8 @@ impl Plan {
         }
     }
 
-    /// Returns the trading plan completed with its links, processes, and threads that are not
-    /// pinned to cores.
+    /// Returns the trading plan with its links, threads and processes filled in; no thread is
+    /// pinned to a core.
     #[must_use]
     pub fn arranged(mut self) -> Plan {
         self.links = self.trading_links();

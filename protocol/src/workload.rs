@@ -202,8 +202,9 @@ impl Trading {
         crossover_ns: 0,
     };
 
-    /// Time at the start of each crossover epoch (turn of one isolation level), in nanoseconds,
-    /// whose orders count in no latency. By its end the queues of the epoch before are empty, and
+    /// Length in nanoseconds of the washout at the start of each crossover period; orders due in it
+    /// count in no latency. In a period only the strategies at one position of the isolation list
+    /// are offered orders. By the end of the washout the queues of the period before are empty, and
     /// threads awake.
     pub const WASHOUT_NS: u64 = 3_000_000;
 

@@ -60,8 +60,8 @@ pub enum BenchmarkRequest {
     Run(Box<RunRequest>),
 }
 
-/// A request for one benchmark run: its plan, still without the run's identity, its output folder
-/// and the effect of signals.
+/// A request for one benchmark run: its plan (the run's identity is not set yet), its output
+/// folder, and the effect of a termination signal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRequest {
     /// Plan of the requested run.

@@ -208,8 +208,8 @@ pub fn sibling_reason(machine: &Machine, cores: &BTreeSet<u32>) -> Option<String
     ))
 }
 
-/// Returns the cores that two or more strategies share with no other thread, if all of these yield
-/// or park when idle. Their waits are a part of what the run measures.
+/// Returns each core that the threads of two or more strategies share with no other thread, if none
+/// of these threads spins when idle. Their waits for the core are a part of what the run measures.
 pub fn shared_by_strategies(plan: &Plan) -> Vec<u32> {
     let mut by_core: BTreeMap<u32, Vec<&ThreadPlan>> = BTreeMap::new();
     for thread in &plan.threads {

@@ -254,7 +254,7 @@ impl<R: Read> LogReader<R> {
     }
 }
 
-/// A block of consecutive records of a stamp log, whose keys were checked.
+/// A block of consecutive records of a stamp log, each checked to have a valid point.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordBlock<'a> {
     /// Number of the first record in the log, from 0.

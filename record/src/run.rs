@@ -143,7 +143,8 @@ impl RunRecord {
     }
 }
 
-/// Name of the file with a run's summary, by which its folder is recognized as well.
+/// Name of the file with a run's summary; a folder that contains a file of this name is taken for a
+/// run's folder.
 pub const SUMMARY_FILE: &str = "summary.json";
 
 impl Document for RunRecord {
@@ -335,8 +336,9 @@ pub struct RestartSteps {
     pub proven_early: bool,
 }
 
-/// The death of a gateway's process during a run, which took its venues down. Times are nanoseconds
-/// since the start of the run.
+/// The record of the death of a gateway's process during a run: its cause, the repair, and the
+/// restart if there was one. The venues are down from the death to the restart. Times are
+/// nanoseconds since the start of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
     /// Name of the dead process in the plan.
@@ -411,8 +413,8 @@ pub struct OpenOrders {
     pub variance: f64,
 }
 
-/// The schedule of a run's orders: arrival process, random seed, duration of arrivals in
-/// nanoseconds, and venue delay.
+/// The schedule of a run's orders: arrival process, random seed, length of the order window in
+/// nanoseconds, and venue delay as text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InputRecord {
     /// Arrival process of the orders: `uniform`, `poisson`, `pareto`, `stress` or `file`.

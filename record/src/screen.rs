@@ -44,8 +44,8 @@ pub fn stdout() -> Output<StdoutLock<'static>> {
     Output(PrintableWriter::new(out, has_colors))
 }
 
-/// Locks standard output, and returns an escaping writer that fails on a closed pipe, so that its
-/// command can end.
+/// Locks standard output, and returns an escaping writer whose writes fail once the reader has
+/// closed the pipe, so that the printing command can end.
 pub fn stdout_while_read() -> PrintableWriter<StdoutLock<'static>> {
     PrintableWriter::new(io::stdout().lock(), false)
 }

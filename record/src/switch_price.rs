@@ -4,8 +4,9 @@ use crate::numbers::{duration, signed};
 use crate::units::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// What a context switch between processes costs more than one between threads, with a working set
-/// of a size on each side. All times are nanoseconds for one switch.
+/// The extra time, in nanoseconds, of a context switch between two processes over one between two
+/// threads, for one working-set size. Both sides of the switch walk memory of that size. All times
+/// are nanoseconds for one switch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SwitchPrice {
     /// Memory that each side walks before it hands over, in bytes.

@@ -31,8 +31,8 @@ pub(super) fn is_measured(plan: &Plan) -> bool {
     }
 }
 
-/// A clock type for which the agents' loops are compiled, and which runs an agent's loop on the
-/// calling thread.
+/// A type of clock for which the loops of agents are compiled; its method `run` runs an agent's
+/// loop on the calling thread.
 pub trait LoopClock: Clock + 'static {
     /// Returns the clock of a plan.
     fn from_plan(plan: &Plan) -> Self;

@@ -34,7 +34,8 @@ pub fn count_returned(plan: &Plan) -> Result<PerStrategy<u64>> {
     Ok(follower.state.returned())
 }
 
-/// Returns the number of messages published into each of the named rings, which one process writes.
+/// Returns the number of messages published into each of the named rings, each of which has only
+/// one writing process.
 pub fn count_published(rings: impl Iterator<Item = String>, attached: &mut Attached<'_>) -> Result<Vec<u64>> {
     Ok(standby::PublishedCounts::new(rings, attached)?.published())
 }

@@ -47,8 +47,8 @@ impl ProtectionKeys {
         }
     }
 
-    /// Creates a new heap for a strategy's thread, and returns the keys of memory that it may
-    /// write; `None` without a key.
+    /// Creates a heap for a strategy's thread, and returns it with the protection keys whose memory
+    /// that thread may write. Returns `None` for a thread without a key.
     pub fn rights_of(&self, plan: &Plan, thread: &ThreadPlan) -> Result<Option<WriteRights>> {
         let [Role::Strategy(strategy)] = thread.roles[..] else { return Ok(None) };
         let Some(own) = plan.key_of(strategy).and_then(|key| self.key(key)) else { return Ok(None) };

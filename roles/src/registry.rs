@@ -260,16 +260,17 @@ impl Registry {
         registry
     }
 
-    /// Creates a registry of the built-in strategies and venues, on the given and the built-in
-    /// techniques (kinds of queues).
+    /// Creates a registry of the built-in strategies and venues on the techniques (kinds of queues)
+    /// of the list `T` and all built-in ones.
     pub fn with_built_in<T: Links>() -> Self {
         let mut registry = Self::built_in();
         T::each_own(&mut OnEach(FillBuiltIn(&mut registry)));
         registry
     }
 
-    /// Replaces the measured loops of a built-in technique by loops on its own ends. They are
-    /// compiled by the crate that calls this, beside this one. In debug builds no loop is measured:
+    /// Replaces the loops with which a built-in technique is measured by loops that call its
+    /// sending and receiving ends directly, without dynamic calls. They are compiled by the crate
+    /// that calls this, at the same time as this crate. In debug builds no loop is measured:
     /// nothing changes.
     pub fn compile_measured<L: Link>(&mut self) {
         #[cfg(not(debug_assertions))]

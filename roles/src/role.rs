@@ -66,8 +66,8 @@ pub fn run(name: &str, run: &str) -> Result<()> {
     result
 }
 
-/// Makes a panic end the process, unless the panicking thread runs a strategy that ends alone. The
-/// launcher sees the exit code and shows the output.
+/// Makes a panic end the process, unless it is in the thread of a strategy that can end without
+/// ending its process. The launcher sees the exit code and shows the output.
 pub fn exit_on_panic() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {

@@ -9,8 +9,8 @@ use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-/// The copies of this executable, one for each strategy process that shares no program text with
-/// others (`--binary own`).
+/// The copies of this executable that strategies' processes run from with `--binary own`: one for
+/// each process, so that they share no program text.
 #[derive(Debug, Default)]
 pub struct OwnBinaries(Vec<Option<File>>);
 

@@ -188,8 +188,9 @@ impl<'a> SharedMemory<'a> {
         }
     }
 
-    /// Performs the part of a supervisor's action that writes to shared memory; a process is
-    /// started only afterwards. `proof` obtains the kernel's proof that a process is gone.
+    /// Performs the part of a supervisor's action that writes to shared memory; the caller starts
+    /// the action's process, if any, only afterwards. `proof` obtains the kernel's proof that a
+    /// process is gone.
     ///
     /// # Errors
     /// The action needs such a proof and there is none.

@@ -283,8 +283,8 @@ impl<'a> Attached<'a> {
         header.map_err(|source| RegionError::Header { name, source })
     }
 
-    /// Maps a segment of the run, and returns the end of the ring or board in that segment that
-    /// `attach` makes.
+    /// Maps a segment of the run, calls `attach` with its memory, and returns the end of a ring or
+    /// board that `attach` creates.
     ///
     /// # Errors
     /// As [`Attached::region`]; the error of `attach`.

@@ -33,7 +33,8 @@ use crate::memory::{AtomicWords, ReadOnlyWords, SegmentKind};
 use crate::sync::{Ordering, fence};
 use core::time::Duration;
 
-/// Index (words) of the doorbell's flag in a thread's segment: set while the thread is asleep.
+/// Index (in 64-bit words) of the flag in a thread's doorbell segment; the flag's lowest bit is set
+/// while the thread sleeps or is about to.
 pub const BELL: usize = HEADER_WORDS;
 /// Index of the word in a thread's doorbell segment through which the launcher and operators wake
 /// the thread. Two cache lines after the flag, which senders read at each message.
@@ -87,8 +88,8 @@ impl Doorbell {
         Self { flag: listener.slice(BELL, 1), rung: own.slice(RUNG + slot, 1) }
     }
 
-    /// Creates the sender's end for a process without a thread in the plan, such as the launcher,
-    /// which may write the listener's segment.
+    /// Creates the sender's end for a process that has no planned thread (such as the launcher) and
+    /// may write the listener's segment.
     ///
     /// # Panics
     /// If the segment is shorter than [`BELL_WORDS`].

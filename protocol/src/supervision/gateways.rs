@@ -78,8 +78,8 @@ impl Control {
 }
 
 impl RepairsWriter {
-    /// Reports that the orders of a gateway's dead incarnation are closed; `repair.repaired` is not
-    /// read.
+    /// Reports that the repair after the death of a gateway's incarnation `epoch` is complete; the
+    /// field `repair.repaired` is ignored.
     pub fn set_gateway_repaired(&self, gateway: GatewayIndex, epoch: u16, repair: &GatewayRepair) {
         let GatewayRepair { repaired: _, noticed_ticks, repaired_ticks, counts, inbox_end } = *repair;
         let set = |word, value| self.0[word_offset(gateway, word)].store(value, Ordering::Relaxed);

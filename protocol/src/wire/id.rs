@@ -51,7 +51,7 @@ impl OrderId {
     pub const fn with_sequence(self, sequence: u64) -> Self {
         Self(self.0 & !MAX_SEQUENCE | sequence & MAX_SEQUENCE)
     }
-    /// Encodes the order id as a word below 2^58. Bits 32 to 39 are zero.
+    /// Encodes the order id as a 64-bit word, whose bits 32 to 39 and 58 to 63 are zero.
     #[inline]
     pub const fn word(self) -> u64 {
         self.0

@@ -24,8 +24,8 @@ pub struct CancelScope {
 }
 
 impl CancelScope {
-    /// Creates the scope of a mass cancel of all orders of a strategy's incarnation and earlier
-    /// ones.
+    /// Creates the mass-cancel scope of all orders of one strategy up to and including the
+    /// incarnation in the order id `strategy`.
     pub const fn for_strategy(strategy: OrderId) -> Self {
         Self { strategy: Some(strategy), instrument: None }
     }

@@ -9,8 +9,8 @@ macro_rules! codes {
         pub enum $name { $($(#[$each])* $variant = $code,)+ }
 
         impl $name {
-            /// All values of this enum, which codes a field of a message, in the order of the
-            /// codes.
+            /// All values of the enum, in ascending order of the numeric codes that represent them
+            /// in messages.
             pub const ALL: [Self; [$($code),+].len()] = [$(Self::$variant),+];
 
             #[inline]
@@ -47,7 +47,8 @@ use thiserror::Error;
 
 /// Maximum number of strategies of a run, limited by the order id's field.
 pub const MAX_STRATEGIES: usize = 256;
-/// Maximum number of venues of a run, and of its gateways and exchanges together.
+/// Maximum number of venues of a run, and the maximum of its gateways and exchanges counted
+/// together.
 pub const MAX_VENUES: usize = 64;
 
 /// The error that a message on a ring is invalid, as no correct peer sends it.

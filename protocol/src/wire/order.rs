@@ -106,8 +106,8 @@ const _: () = assert!(size_of::<OrderWords>() == size_of::<Message>());
 const POST_ONLY: u8 = 1 << 3;
 
 impl OrderRequest {
-    /// Creates a buy order with quantity 0 in instrument 0 of a venue, a base for struct update
-    /// syntax.
+    /// Creates a request for a new buy order with quantity 0 in instrument 0 of a venue, a base for
+    /// struct update syntax.
     pub const fn to_venue(venue: u16) -> Self {
         Self {
             venue,
@@ -137,13 +137,14 @@ impl OrderRequest {
 }
 
 impl Order {
-    /// Creates a buy order with quantity 0 in instrument 0, for the venue with this index.
+    /// Creates an order with this id: a new buy order with quantity 0 in instrument 0, for the
+    /// venue with this index.
     pub const fn new(id: OrderId, venue: u16) -> Self {
         OrderRequest::to_venue(venue).with_id(id)
     }
 
-    /// Encodes the order as a ring message, without a new order's target and without the terms of
-    /// other operations.
+    /// Encodes the order as a ring message: with its terms but without `target` for a new order,
+    /// with `target` but without terms for other operations.
     #[inline]
     pub fn to_message(&self) -> Message {
         let Self { id, request } = self;

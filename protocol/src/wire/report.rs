@@ -68,7 +68,8 @@ pub struct Report {
 /// Maximum number of execution reports of one order.
 pub const MAX_REPORTS: usize = 128;
 
-/// The number, the largest one, of the engine's own report that closes an order whose gateway died.
+/// The number of the report with which the engine closes an order of a dead gateway: the largest
+/// number that an order's report can have.
 pub const ENGINE_REPORT: u8 = (MAX_REPORTS - 1) as u8;
 
 /// The bit of a t5's detail that is set if more reports of the order follow.

@@ -15,8 +15,8 @@ named_enum! {
     }
 }
 
-/// The memory settings of a run: heap that strategies walk, executable, huge pages and locked
-/// memory.
+/// The memory settings of a run: the heap that strategies walk, the executable of their processes,
+/// huge pages and locked memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct MemorySettings {
@@ -42,8 +42,8 @@ impl MemorySettings {
     /// Size of a cache line of the walked heap, in bytes.
     pub const LINE_BYTES: u64 = 64;
 
-    /// Returns `true` if all settings but the seed have their defaults. Such settings are not
-    /// saved.
+    /// Returns `true` if all memory settings have their defaults, whatever the seed of the heap
+    /// walk is. Such settings are not saved.
     pub fn is_none(&self) -> bool {
         Self { seed: 0, ..*self } == Self::NONE
     }

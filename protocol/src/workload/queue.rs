@@ -67,7 +67,8 @@ impl QueueWork {
         self.events.len()
     }
 
-    /// Returns the number of all producers' events in a queue benchmark, which each consumer takes.
+    /// Returns the total number of events of a queue benchmark's producers; each consumer takes all
+    /// of them.
     pub fn total_events(&self) -> u64 {
         self.events.iter().fold(0, |sum, events| sum.saturating_add(*events))
     }

@@ -9,8 +9,8 @@ use roles::registry::{Links, Registry};
 use shm::ring::Link;
 use techniques::TechniqueVisitor;
 
-/// Creates a registry of the built-in strategies and venues, with loops compiled for each given and
-/// built-in technique (kind of queue).
+/// Creates a registry of the built-in strategies and venues on the techniques (kinds of queues) of
+/// the list `T` and all built-in ones. Loops are compiled for each technique.
 pub fn registry<T: Links>() -> Registry {
     let mut registry = Registry::with_built_in::<T>();
     compile(&mut registry);

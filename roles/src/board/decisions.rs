@@ -20,8 +20,8 @@ pub(super) struct TickWriter {
 }
 
 impl TickWriter {
-    /// Creates the writer of a board's decision ticks (times at which readers decide); `None` for a
-    /// board without them.
+    /// Creates the writer of a board's decision ticks (times at which readers read the board);
+    /// `None` if the benchmark has no such ticks.
     pub fn new(work: &BoardWork, time: Timebase) -> Option<Self> {
         let every_ticks = time.ticks(work.decide_every_ns?).max(1);
         Some(Self { cell: work.cells, every_ticks, next: time.start_ticks, value: vec![0; work.words] })
@@ -47,15 +47,16 @@ pub(super) struct TickReader<'a> {
 }
 
 impl<'a> TickReader<'a> {
-    /// Creates a reader of a board's decision ticks, which stores its decisions in `results`;
-    /// `None` for a board without them.
+    /// Creates a reader that reads the board at decision ticks and stores what it found in
+    /// `results`; `None` if the benchmark has no such ticks.
     pub fn new(work: &BoardWork, results: &'a AtomicWords) -> Option<Self> {
         work.decide_every_ns?;
         Some(Self { cell: work.cells, seen: 0, value: vec![0; work.words], results })
     }
 
-    /// Reads two values from the board for a new decision tick: the newest value, and the version
-    /// that the tick names.
+    /// Reads, at a new decision tick, cell 0 of the board: the newest value and the version whose
+    /// number the tick contains. Stores the newest version, and whether the other one could still
+    /// be read.
     pub fn decide(&mut self, clock: &impl Clock, board: &impl BoardRead) {
         if board.version(self.cell) == self.seen {
             return;

@@ -40,8 +40,9 @@ impl BoardHistograms {
         self.whole[measure as usize].add(ticks);
     }
 
-    /// Adds a duration in ticks to the whole run's histogram of `measure`, and to that of the part
-    /// in which it began. The last part includes what began later.
+    /// Adds a duration in ticks to two histograms of `measure`: the whole run's, and that of the
+    /// run's part in which the duration began. The run has [`BOARD_SLICES`] equal parts; the last
+    /// one includes what began later. [`BoardMeasure::Third`] has only the first histogram.
     #[inline(always)]
     pub fn measure_at(&self, measure: BoardMeasure, began: u64, ticks: u64) {
         self.measure(measure, ticks);

@@ -35,7 +35,8 @@ const WAITED_WORDS: usize = 256;
 /// Bytes by which a segment is extended.
 const GROWTH: u64 = 1 << 20;
 
-/// The properties of a strategy's process on which resource faults depend.
+/// The data about a strategy's run that resource faults use: folder, launcher's process id, segment
+/// paths and the engine's core.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Surroundings {
     /// The run's folder.
@@ -68,7 +69,8 @@ impl ResourceGrab {
         Self { kind, surroundings, steps: 0, crowd: None, files: Vec::new(), memory, read_only: Vec::new() }
     }
 
-    /// Adds to the resource fault the shared memory that the strategy can only read.
+    /// Gives the fault the shared memory that its strategy can only read; the fault kind `Requeue`
+    /// acts on threads that wait there.
     #[must_use]
     pub fn with_read_only(self, read_only: Vec<ReadOnlyWords>) -> Self {
         Self { read_only, ..self }

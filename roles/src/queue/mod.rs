@@ -113,8 +113,8 @@ pub fn consume<C: Consumer>(mut queue: C, mut end: QueueEnd<'_>, results: &Atomi
 
 /// A queue producer's loop with its attached queues, started by one dynamic call per thread.
 pub type AttachedProducer = Box<dyn FnOnce(QueueEnd<'_>) + Send>;
-/// A queue consumer's loop with its attached queue, which receives the shared memory for its
-/// results.
+/// A queue consumer's loop with its attached queue; the caller passes the shared memory into which
+/// the loop writes its results.
 pub type AttachedConsumer = Box<dyn FnOnce(QueueEnd<'_>, &AtomicWords) + Send>;
 
 type AttachProducer =

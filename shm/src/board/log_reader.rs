@@ -14,8 +14,8 @@ pub enum LogPoll {
     Missed(u64),
 }
 
-/// A reader that takes every version of a board's cell in order, as the entries of a log, and
-/// counts the missed ones. Its version is the number of the last entry read or missed.
+/// A reader that takes the versions of a board's cell in order, as the entries of a log, and counts
+/// the versions that it missed. Its version is the number of the last entry read or missed.
 pub struct LogReader {
     reader: Reader,
     cell: usize,
@@ -59,8 +59,9 @@ impl LogReader {
         self.next_with(into, &mut |_| ())
     }
 
-    /// Copies the log's next entry as [`LogReader::next`] does, and calls `at` before each load, as
-    /// [`Reader::try_read_with`] does.
+    /// Copies the log's next entry as [`LogReader::next`] does, and calls `at` with a word's index
+    /// before the word is loaded, for tests. After the last word it is called once more, as by
+    /// [`Reader::try_read_with`].
     ///
     /// # Errors
     /// [`ReadError::Backwards`].
