@@ -45,7 +45,8 @@ pub struct Backoff {
     idle_cycles: u32,
 }
 
-/// An idle strategy that sleeps on the thread's doorbell until a sender rings or the time is over.
+/// An idle strategy that sleeps until a sender rings the thread's doorbell, for at most 10 ms at a
+/// time.
 pub struct Park {
     listener: Listener,
     armed: bool,
@@ -128,8 +129,8 @@ impl Park {
     /// failed to ring costs a bounded delay.
     const MAX_SLEEP_NS: u64 = 10_000_000;
 
-    /// Creates an idle strategy that sleeps until a sender rings the doorbell that `listener`
-    /// receives.
+    /// Creates an idle strategy that sleeps on `listener`, the receiving end of the thread's
+    /// doorbell, until a sender rings or 10 ms have passed.
     pub fn new(listener: Listener) -> Self {
         Self { listener, armed: false, empty_waits: 0 }
     }

@@ -98,9 +98,9 @@ impl<'a> Endings<'a> {
         Self { pending: events.iter().map(|event| (event, None)).collect() }
     }
 
-    /// Removes the next event at a strategy's end that is due at this turn of the simulation, and
-    /// returns its command or kill. `has_come` returns whether a strategy has reached a moment of
-    /// its end.
+    /// Removes the next event near a strategy's end that is due by step number `turn` of the
+    /// simulation, and returns its command or kill. `None` if none is due. `has_come` returns
+    /// whether a strategy has reached a moment of its end.
     pub fn take_due(
         &mut self,
         turn: u64,

@@ -74,9 +74,9 @@ impl<'a> SimulatedKernel<'a> {
         }
     }
 
-    /// Adds the simulated kernel's facts at the tick `now`, such as failed starts and CPU accounts,
-    /// to the supervisor's observations. Called after processes and memory were observed.
-    /// `is_ending`: the processes were ended.
+    /// Adds what the simulated kernel reports at tick (nanosecond) `now`, such as failed process
+    /// starts and threads' waits for a core, to the supervisor's observations. Called after
+    /// processes and memory were observed. `is_ending`: the processes were ended.
     pub fn observe(
         &mut self,
         supervisor: &Supervisor<'_>,

@@ -131,7 +131,8 @@ impl SimulatedMachine {
         self.is_stalled.store(is_stalled.into(), Ordering::Relaxed);
     }
 
-    /// Runs `action` without the simulated disk, so that its writes are not synced.
+    /// Runs `action` while every sync of a journal fails, so that nothing that `action` writes
+    /// reaches the simulated disk.
     pub fn without_disk<T>(&self, action: impl FnOnce() -> T) -> T {
         let was_cut_off = self.is_cut_off.swap(1, Ordering::Relaxed);
         let result = action();
@@ -176,8 +177,9 @@ pub(super) struct PostCrashCheck {
 }
 
 impl PostCrashCheck {
-    /// Checks that every published report is in the journals that survived the crash. All writers
-    /// are gone.
+    /// Compares the number of reports sent to each gateway and strategy before the machine crash
+    /// with the number that surviving journals can recover. A strategy with an incident is left
+    /// out. All writers are gone.
     ///
     /// # Errors
     /// A journal that cannot be read.

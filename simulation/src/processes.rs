@@ -556,7 +556,8 @@ fn message(payload: &(dyn Any + Send)) -> &str {
 }
 
 impl SimulatedProcesses<'_> {
-    /// Adds the state of every simulated process to the observations.
+    /// Sets the process entries in the supervisor's observations to the present state of every
+    /// simulated process.
     pub fn observe(&self, supervisor: &Supervisor<'_>, observations: &mut Observations) {
         observations.processes.clear();
         let all = self.processes.iter().enumerate();

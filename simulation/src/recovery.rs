@@ -87,8 +87,8 @@ pub(super) struct JournalAudits {
 }
 
 impl JournalAudits {
-    /// Adds the orders, fills and trades of one exchange, from its journal and its trade tape, to
-    /// the audits.
+    /// Adds one exchange's orders, fills and trades to the run's: `audit` is read from the
+    /// exchange's journal, `tape` is its list of trades.
     pub fn add(&mut self, audit: &Audit, tape: &[TapedTrade]) {
         let trades = audit.trades.len().max(tape.len());
         let is_on_tape = |(trade, taped): &(&Trade, &TapedTrade)| {

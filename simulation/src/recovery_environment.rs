@@ -15,8 +15,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Hooks into how simulated processes recover from their journals, in addition to clock and disk.
-/// Tests replace it by broken ones, to prove that the simulation finds them.
+/// Hooks with which a test changes how simulated processes recover from their journals; the
+/// simulation supplies clock and disk. Tests replace the hooks by broken ones, to prove that the
+/// simulation finds them.
 pub trait SimulatedRecovery: RecoveryEnvironment + Debug + Sync {
     /// Called before a process recovers.
     fn on_start(&self, plan: &Plan, process: &ProcessPlan) {
@@ -44,8 +45,8 @@ pub(super) struct MachineRecovery<'a> {
 }
 
 impl<'a> MachineRecovery<'a> {
-    /// Creates the environment in which simulated processes recover from their journals; `inner`
-    /// may change each step, for broken variants.
+    /// Creates the environment in which simulated processes recover from their journals; through
+    /// the hooks `inner`, a test can break steps of the recovery.
     pub fn new(
         plan: &'a Plan,
         machine: &'a Arc<SimulatedMachine>,

@@ -254,8 +254,9 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         }
     }
 
-    /// Performs the events at the natural end of strategies that are due at this turn of the
-    /// simulation.
+    /// Performs the scenario's commands and kills near strategies' natural ends that are due by
+    /// step number `turn` of the simulation. A kill that is due while the run does not trade is
+    /// dropped.
     pub fn play_endings(&mut self, turn: u64, now: u64, processes: &mut SimulatedProcesses<'a>) {
         if self.scenario.endings.is_empty() {
             return;
@@ -340,8 +341,8 @@ impl<'a, 's> SimulatedRuntime<'a, 's> {
         Ok(())
     }
 
-    /// Converts the runtime to the supervisor's record, the operator commands that the engine has
-    /// confirmed, and other observations.
+    /// Converts the runtime to the supervisor's record of deaths, restarts, faults and warnings,
+    /// the operator commands that the engine confirmed, and `RuntimeSightings`.
     pub fn into_record(self) -> (SupervisionRecord, Vec<ConfirmedChange>, RuntimeSightings) {
         let seen = RuntimeSightings { surroundings: self.kernel.seen, ..self.seen };
         (self.supervisor.into_record(), self.confirmed, seen)

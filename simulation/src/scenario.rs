@@ -309,8 +309,8 @@ impl Scenario {
         self.plan.faults.iter().any(|fault| fault.kind.is_of_venue())
     }
 
-    /// Returns the scenario without its external event (of kernel, debugger or launcher), and with
-    /// processes that end at once.
+    /// Returns the scenario without its external event (of kernel, debugger or launcher), in which
+    /// a process that ends exits in one step.
     #[must_use]
     pub fn without_surroundings(self) -> Self {
         Self { surroundings: None, has_slow_exits: false, ..self }

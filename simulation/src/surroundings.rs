@@ -94,7 +94,8 @@ pub enum SurroundingEvent {
 }
 
 impl SurroundingEvent {
-    /// Returns the strategy that this external event may kill, if any.
+    /// Returns the strategy that this external event hits, if the event may end that strategy's
+    /// process; otherwise `None`.
     pub fn culprit(&self) -> Option<StrategyIndex> {
         match *self {
             Self::FailedStarts { role: Role::Strategy(strategy), .. }

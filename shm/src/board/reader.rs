@@ -5,7 +5,8 @@ use crate::memory::ReadOnlyWords;
 use crate::sync::{Ordering, fence, spin_hint};
 use thiserror::Error;
 
-/// The version (number) of a board's value and the time, in ticks, at which it was written.
+/// The version number of a board's value, and the time that its writer gave for the write, in ticks
+/// of the writer's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// The cell's version: 1 for the first write, then one more each.
@@ -48,8 +49,9 @@ pub enum ReadError {
 /// Attempts of [`Reader::read`].
 const TRIES: u32 = if cfg!(loom) { 2 } else { 1_000 };
 
-/// A reading end of a board, which holds the newest values of one writer for many readers: it
-/// cannot write, and the writer does not notice it.
+/// A reading end of a board, which copies the newest values that the board's one writer has
+/// written. A board may have any number of readers; a reader writes nothing to it, and the writer
+/// does not notice the reader.
 #[derive(Clone)]
 pub struct Reader {
     view: ReadOnlyWords,
@@ -137,8 +139,9 @@ impl Reader {
         }
     }
 
-    /// Tries once to copy the newest value of a board's cell. Wait-free: as many loads as the value
-    /// has words, plus three.
+    /// Copies the newest value of a board's cell in one attempt, which fails if the writer may have
+    /// overwritten the value during the copy. `None` before the first write. Wait-free: as many
+    /// loads as the value has words, plus three.
     ///
     /// # Errors
     /// [`ReadError::Overtaken`].

@@ -37,7 +37,8 @@ impl BoardShape {
     pub const MAX_CELLS: usize = 1 << 20;
     /// Maximum number of 64-bit words of a board's value: 1 MiB.
     pub const MAX_WORDS: usize = 1 << 17;
-    /// Maximum number of slots in one cell of a board, each with one of the cell's newest values.
+    /// Maximum number of slots in one cell of a board, each with one of the cell's newest values:
+    /// 1,048,576.
     pub const MAX_SLOTS: usize = 1 << 20;
 
     /// Creates the dimensions of a board of `cells` cells for values of `words` 64-bit words. The

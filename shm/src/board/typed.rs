@@ -190,8 +190,8 @@ impl<T: BoardValue, W> ValueWriter<T, W> {
 }
 
 impl<T: BoardValue> ValueWriter<T> {
-    /// Writes the newest value of a cell at the time `ticks`, and returns its version, as
-    /// [`Writer::write`] does.
+    /// Writes a cell's newest value and its time `ticks` through a plain [`Writer`], and returns
+    /// the value's version, as [`Writer::write`] does.
     ///
     /// # Panics
     /// If `cell` is out of range.
@@ -203,8 +203,9 @@ impl<T: BoardValue> ValueWriter<T> {
 
 #[cfg(not(loom))]
 impl<T: BoardValue> ValueWriter<T, super::NamedWriter> {
-    /// Writes the newest value of a cell at the time `ticks`, and returns its version, as
-    /// [`Writer::write`] does.
+    /// Writes a cell's newest value and its time `ticks` through a
+    /// [`NamedWriter`](super::NamedWriter), and returns the value's version, as [`Writer::write`]
+    /// does.
     ///
     /// # Panics
     /// If `cell` is out of range.

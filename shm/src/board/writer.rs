@@ -15,8 +15,9 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// The largest version of a cell; a board written every nanosecond gets there in more than two
-    /// years. A larger version in a board means that it was overwritten.
+    /// The version of a cell, 2^56, from which on attaching a writer fails; one write per
+    /// nanosecond reaches it in more than two years. Such a version in a board means that the board
+    /// was overwritten.
     pub const MAX_VERSION: u64 = 1 << 56;
 
     /// Attaches the writing end to a board in shared memory whose header is already written. The

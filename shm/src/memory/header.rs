@@ -93,8 +93,8 @@ impl SegmentKind {
         Self { prefault: false, ..self }
     }
 
-    /// Sets the size (words) of the slots in segments of this kind, which begin after `offset`
-    /// words.
+    /// Sets the size of a slot in segments of this kind, in words, and the first slot's offset from
+    /// the segment's start, in words.
     #[must_use]
     pub const fn of_slots(self, offset: usize, slot_words: usize) -> Self {
         Self { offset, slot_words: Some(slot_words), ..self }

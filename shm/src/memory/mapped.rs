@@ -194,10 +194,10 @@ impl Region {
         Ok(from_map(map, false).words().into())
     }
 
-    /// Creates the control segment, under whose name other processes find the run. It appears under
-    /// its name whole: reserved, and locked for as long as this process has it mapped
-    /// ([`lock::lock_shared`]). It is never visible unlocked while its creator lives. Its name
-    /// outlives the region: the launcher unlinks it last.
+    /// Creates the named control segment, which holds a run's plan and state and by whose name
+    /// other processes find the run. It appears under its name whole: reserved, and locked for as
+    /// long as this process has it mapped ([`lock::lock_shared`]). It is never visible unlocked
+    /// while its creator lives. Its name outlives the region: the launcher unlinks it last.
     ///
     /// # Errors
     /// As [`Region::create`].
@@ -259,12 +259,11 @@ pub(super) fn open_named(name: &str, is_writable: bool) -> Result<File, RegionEr
     opened.map_err(RegionError::os(name, "open it"))
 }
 
-/// Opens the file with a segment's name, which must be memory of this user. Follows no link and
-/// does not block on a FIFO.
+/// Opens the file with a segment's name in `/dev/shm`, which must be a regular file that this
+/// process's user owns. Follows no link and does not block on a FIFO.
 ///
 /// # Errors
-/// What the system refused; [`io::ErrorKind::InvalidInput`] for a file that is not memory of this
-/// user.
+/// What the system refused; [`io::ErrorKind::InvalidInput`] for a file of another kind or user.
 pub fn open_safely(name: &str, options: &mut OpenOptions) -> io::Result<File> {
     let options = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let file = options.open(format!("{SHM_DIR}/{name}"))?;
@@ -277,8 +276,9 @@ pub fn open_safely(name: &str, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// Removes a segment's name, or a directory with its contents and the files next to it. The memory
-/// is freed when the last process unmaps it. Names that are already gone are ignored.
+/// Removes the file or directory with this name from `/dev/shm`. A directory's contents are removed
+/// too, and the files whose names begin with its name and a dot. The memory is freed when the last
+/// process unmaps it. Names that are already gone are ignored.
 ///
 /// # Errors
 /// What the system refused.

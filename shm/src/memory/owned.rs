@@ -65,8 +65,8 @@ impl OwnedSegment {
         &self.file
     }
 
-    /// Returns `true` if the segment's name still refers to it: it may have been removed by hand
-    /// and created again.
+    /// Returns `true` if the file with the segment's name is still this segment's file, and not a
+    /// later one of the same name. Somebody may have removed the name and created it again.
     pub fn is_named(&self) -> bool {
         let identity = |facts: std::fs::Metadata| (facts.dev(), facts.ino());
         let named = std::fs::symlink_metadata(format!("{SHM_DIR}/{}", self.name)).map(identity);

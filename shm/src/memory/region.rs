@@ -180,8 +180,8 @@ impl AtomicWords {
         AtomicWords { start, len, region: Arc::clone(&self.region) }
     }
 
-    /// Returns the segment's checked header: the plan's, if it was attached by a plan, else the one
-    /// in memory.
+    /// Returns the segment's checked header: the one that was given when the segment was attached,
+    /// as by a plan, else the one in memory.
     ///
     /// # Errors
     /// The first field that is not as it must be.
@@ -201,8 +201,8 @@ impl AtomicWords {
         self.region.set_header(header)
     }
 
-    /// Returns `true` if this process has accessed a page of the region without memory, as after a
-    /// truncation, and got zeros. See [`sigbus`](super::sigbus).
+    /// Returns `true` if this process has accessed a page of the region whose memory was lost, as
+    /// by truncation, and got zeros instead. See [`sigbus`](super::sigbus).
     #[cfg(not(loom))]
     pub fn is_lost(&self) -> bool {
         self.region.guard.as_ref().is_some_and(Guard::is_lost)
@@ -245,8 +245,8 @@ impl ReadOnlyWords {
         load_read_only(&self.0[index], ordering)
     }
 
-    /// Returns `true` if this process has accessed a page of the region without memory, as
-    /// [`AtomicWords::is_lost`] does.
+    /// Returns `true` if this process has accessed a page of the region whose memory was lost: see
+    /// [`AtomicWords::is_lost`].
     #[cfg(not(loom))]
     pub fn is_lost(&self) -> bool {
         self.0.is_lost()

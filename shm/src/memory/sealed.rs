@@ -119,8 +119,8 @@ impl Shared {
         Ok((Self { what: what.to_owned(), write, read }, region.words()))
     }
 
-    /// Opens the named segment at `path` with two read-only descriptors, since every child only
-    /// reads it: the control segment.
+    /// Opens the named segment at `path`, which children may only read, with a read-only descriptor
+    /// for each access right. Used for the run's control segment.
     ///
     /// # Errors
     /// What the system refused.

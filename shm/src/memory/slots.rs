@@ -7,7 +7,8 @@ use crate::sync::{AtomicU64, Ordering, load_owned, load_read_only};
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-/// A 64-bit word of a region that is accessed without a bounds check.
+/// A pointer to one 64-bit word of a region; the word's index is checked against the region's
+/// bounds once, when the pointer is created.
 pub struct Word(AtomicWords);
 
 impl Word {

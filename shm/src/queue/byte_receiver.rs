@@ -63,9 +63,10 @@ impl ByteReceiver {
         self.message_bytes
     }
 
-    /// Returns the memory layout of the ring, and the receiver's position, for code of another
-    /// language that pops without a call. `None` for a queue of several producers, while the
-    /// receiver is armed, and while it has a message that was taken: then each pop is a call.
+    /// Returns the ring's memory layout and the receiver's position, for code in another language
+    /// that pops messages in memory without calling this library. `None` for a queue of several
+    /// producers, while the receiver is armed, and while it has a message that was taken: then each
+    /// pop must call this library.
     pub fn layout(&mut self) -> Option<(PackedLayout, EndPosition)> {
         if self.has_taken || self.waiter.is_armed() {
             return None;
@@ -73,14 +74,15 @@ impl ByteReceiver {
         self.rings.only().map(|ring| (ring.layout(), ring.position()))
     }
 
-    /// Returns the memory layout of the first producer's ring, whether or not other code may pop
-    /// from it without a call.
+    /// Returns the memory layout of the first producer's ring, even while other code may not pop
+    /// from the ring without calling this library.
     pub fn ring_layout(&self) -> PackedLayout {
         self.rings.first_layout()
     }
 
-    /// Moves the receiver to `position`, up to which code of another language has popped without a
-    /// call. Does nothing unless [`ByteReceiver::layout`] returns a ring.
+    /// Sets the receiver's position, in messages, to the one that code in another language has
+    /// reached by popping directly in memory. Does nothing unless [`ByteReceiver::layout`] returns
+    /// a ring.
     pub fn set_position(&mut self, position: EndPosition) {
         if let (Some(ring), false) = (self.rings.only(), self.has_taken) {
             ring.set_position(position);

@@ -90,8 +90,8 @@ impl ByteSender {
         if found == expected { Ok(()) } else { Err(ByteError::Size { expected, found }) }
     }
 
-    /// Wakes the queue's receiver if it waits. For code of another language, after it has pushed
-    /// without a call.
+    /// Wakes the queue's receiver if it waits. For code in another language, after it has pushed
+    /// messages in memory without calling this library.
     pub fn wake(&mut self) {
         self.waker.wake();
     }
@@ -102,19 +102,20 @@ impl ByteSender {
         self.waker.flag()
     }
 
-    /// Returns the memory layout of the sender's ring, for code of another language that pushes
-    /// without a call.
+    /// Returns the memory layout of the sender's ring, for code in another language that pushes
+    /// messages in memory without calling this library.
     pub fn layout(&self) -> PackedLayout {
         self.ring.layout()
     }
 
-    /// Returns the sender's own position in its ring, and the one up to which it may push.
+    /// Returns the sender's position (messages pushed so far), and the position up to which it may
+    /// push without reading the receiver's.
     pub const fn position(&self) -> EndPosition {
         self.ring.position()
     }
 
-    /// Moves the sender to `position` in its ring, up to which code of another language has pushed
-    /// without a call.
+    /// Sets the sender's position, in messages, to the one that code in another language has
+    /// reached by pushing directly in memory.
     #[inline]
     pub fn set_position(&mut self, position: EndPosition) {
         self.ring.set_position(position);

@@ -5,8 +5,8 @@ use crate::memory::RegionError;
 use crate::ring::{Full, PeerFault};
 use thiserror::Error;
 
-/// Maximum number of producers of a queue: the technique `linked` has limited bits for the owner of
-/// a memory block.
+/// Maximum number of producers of a queue of any technique: 1,024, because the technique `linked`
+/// has limited bits for a memory block's owner.
 pub const MAX_PRODUCERS: usize = 1 << 10;
 
 /// Maximum number of slots of a ring.

@@ -6,8 +6,8 @@ use crate::attached::Attached;
 use crate::memory::{AtomicWords, HeaderError, ReadOnlyWords, RegionError};
 
 impl Attached<'_> {
-    /// Attaches the sending end of one producer to a link from several producers, which the
-    /// technique (queue algorithm) `T` carries.
+    /// Attaches the sending end of the producer with this index to a queue of several producers, of
+    /// the technique (queue algorithm) `T`.
     ///
     /// # Errors
     /// As [`Attached::region`].
@@ -15,8 +15,8 @@ impl Attached<'_> {
         T::producer(spec, index, self)
     }
 
-    /// Attaches the receiving end of a link from several producers, which the technique (queue
-    /// algorithm) `T` carries.
+    /// Attaches the receiving end of a queue of several producers, of the technique (queue
+    /// algorithm) `T`.
     ///
     /// # Errors
     /// As [`Attached::region`].

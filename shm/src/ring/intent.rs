@@ -98,7 +98,8 @@ impl Intent {
         self.store_position(position.wrapping_add(1));
     }
 
-    /// Withdraws the producer's announcement of a slot after a failed claim, and between pushes.
+    /// Withdraws the producer's last announcement of a slot, after a failed claim or, between two
+    /// pushes, at the end of a duty cycle.
     #[inline]
     pub fn withdraw(&self) {
         self.store_position(0);

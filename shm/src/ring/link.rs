@@ -65,7 +65,8 @@ pub struct SegmentSpec {
 }
 
 impl SegmentSpec {
-    /// Specifies a segment of memory of `words` words, with one slot of one word, for the index 0.
+    /// Specifies a shared-memory segment of `words` 64-bit words, with the defaults capacity 1, one
+    /// word per slot, and owner index 0.
     pub fn memory(name: impl Into<String>, kind: SegmentKind, words: usize, ends: EndRights) -> Self {
         let place = SegmentPlace::Memory;
         Self { name: name.into(), place, words, kind, capacity: 1, slot_words: 1, index: 0, ends }
@@ -85,7 +86,8 @@ pub struct EndRights {
 }
 
 impl EndRights {
-    /// The rights to a segment that belongs to no link: no access.
+    /// No access for the producers and the consumer of a link: the rights to a segment that does
+    /// not belong to a link.
     pub const NONE: Self = Self { only: None, producer: None, consumer: None };
 
     /// The rights to a segment that producers and consumer may write.

@@ -43,7 +43,8 @@ pub trait SharedQueue<const W: usize = MESSAGE_WORDS>: Send {
     }
 }
 
-/// The consumer of a shared queue, which stores a producer's fault until [`Consumer::take_fault`].
+/// The consumer of a queue that several producers share; it keeps a producer's protocol violation
+/// until [`Consumer::take_fault`] returns it.
 pub struct Receiver<Q> {
     queue: Q,
     fault: Option<PeerFault>,

@@ -69,9 +69,8 @@ impl core::fmt::Display for Step {
     }
 }
 
-/// Calls a test's function `at` at one step of a push; where it breaks, the push stays half done,
-/// as after a crash.
-/// Compiles to nothing for an `at` that always continues.
+/// Calls a test's function `at` at one step of a push; if `at` returns `Break`, the push ends
+/// there, as after a crash. Compiles to nothing for an `at` that always continues.
 ///
 /// # Errors
 /// [`Full`] if `at` broke off.

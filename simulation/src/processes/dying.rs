@@ -102,13 +102,15 @@ impl SimulatedProcesses<'_> {
         ExitingObservation { count: planned + 1, exiting: left + first }
     }
 
-    /// Kills a simulated process on behalf of the launcher.
+    /// Kills a simulated process for the launcher, and marks it as killed by the launcher; it may
+    /// still run some duty cycles.
     pub fn fence(&mut self, process: usize) {
         self.processes[process].is_fenced = true;
         self.kill(process);
     }
 
-    /// Treats a simulated process as exited before the kernel has dismantled it.
+    /// Marks a simulated process as exited, for the launcher, when all its threads are exiting but
+    /// the kernel has not reported its exit.
     ///
     /// # Errors
     /// A thread of it may still run.

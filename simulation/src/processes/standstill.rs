@@ -215,7 +215,8 @@ impl SimulatedProcesses<'_> {
         }
     }
 
-    /// Returns the debugger that has stopped a simulated process; `None` if none has.
+    /// Returns the process id and the name of the debugger that has stopped a simulated process;
+    /// `None` if none has.
     pub fn debugger_of(&self, process: usize) -> Option<Debugger> {
         let still = self.present_standstill(process)?;
         let debugger = Debugger { pid: Some(DEBUGGER_PID), name: "gdb".into() };

@@ -51,8 +51,8 @@ impl<const W: usize> Consumer<W> {
         Ok(consumer)
     }
 
-    /// Returns `true` if a producer has claimed a ring position that is not taken yet. Its message
-    /// is published or about to be.
+    /// Returns `true` if a producer has claimed a slot that the consumer has not popped or skipped
+    /// yet. Its message is published or about to be.
     ///
     /// SeqCst: pairs with the producers' CAS, see `channel`.
     #[inline]

@@ -84,8 +84,8 @@ mod link {
         EndRights, Home, Link, LinkSpec, MESSAGE_WORDS, SegmentSpec, Step, TechniqueInfo, intent,
     };
 
-    /// The technique `array-queue`: one bounded ring that all producers share, with a stamp for
-    /// each slot.
+    /// The technique `array-queue`: one bounded ring for all producers, in which a number in each
+    /// slot shows whether it is free or written.
     pub struct ArrayQueue;
 
     /// The receiving end of an `array-queue` ring that carries messages from several producers to

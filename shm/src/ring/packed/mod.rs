@@ -115,8 +115,8 @@ pub const fn tail_words(message_bytes: usize, capacity: usize) -> usize {
     WORDS_BUT_PLACES + Places::words(message_bytes, place_count(message_bytes, capacity))
 }
 
-/// Returns the offset (words) of the sender's position within its part, which the ring's index
-/// shifts by whole cache lines.
+/// Returns the offset of the sender's position within the sender's part of the ring, in words; it
+/// depends on the ring's index (cache color).
 pub const fn tail_word(index: u64) -> usize {
     HEADER_WORDS + (index % CACHE_COLORS as u64) as usize * LINE_WORDS
 }

@@ -248,20 +248,22 @@ impl PackedReceiver {
         self.head_word.store(0, Ordering::Release);
     }
 
-    /// Returns the ring's memory layout, for code of another language that pops without a call.
+    /// Returns the ring's memory layout, for code in another language that pops messages in memory
+    /// without calling this library.
     #[cfg(not(loom))]
     pub fn layout(&self) -> PackedLayout {
         let words = [self.places.first_word(), self.tail_word.futex(), &self.head_word];
         PackedLayout::new(words, self.places.mask(), self.message_bytes(), self.capacity)
     }
 
-    /// Returns the receiver's own position in the ring, and the one up to which it may pop.
+    /// Returns the receiver's position (messages taken so far), and the position up to which it may
+    /// pop without reading the sender's.
     pub const fn position(&self) -> EndPosition {
         EndPosition { own: self.head, known: self.end }
     }
 
-    /// Moves the receiver to `position` in the ring, up to which code of another language has
-    /// popped without a call.
+    /// Sets the receiver's position, in messages, to the one that code in another language has
+    /// reached by popping directly in memory.
     #[inline]
     pub fn set_position(&mut self, position: EndPosition) {
         self.head = position.own.min(POSITION_LIMIT);

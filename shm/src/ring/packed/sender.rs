@@ -116,9 +116,9 @@ impl PackedSender {
         self.tail_word.store(self.tail, Ordering::Release);
     }
 
-    /// Pushes messages into the ring from the first on, as many as fit, in batches. Returns their
-    /// number. They are next to each other; an incomplete last one is left out. A sender that
-    /// crashes here has published the first ones, or none.
+    /// Pushes as many of the messages as fit, from the first on, publishes up to 16 at a time, and
+    /// returns the number pushed. In `messages` they are next to each other; an incomplete last one
+    /// is left out. A sender that crashes here has published the first ones, or none.
     #[inline]
     pub fn push_many(&mut self, messages: &[u8]) -> usize {
         let len = messages.len();
@@ -171,20 +171,22 @@ impl PackedSender {
         Ok(())
     }
 
-    /// Returns the ring's memory layout, for code of another language that pushes without a call.
+    /// Returns the ring's memory layout, for code in another language that pushes messages in
+    /// memory without calling this library.
     #[cfg(not(loom))]
     pub fn layout(&self) -> PackedLayout {
         let words = [self.places.first_word(), &self.tail_word, self.head_word.futex()];
         PackedLayout::new(words, self.places.mask(), self.message_bytes(), self.capacity)
     }
 
-    /// Returns the sender's own position in the ring, and the one up to which it may push.
+    /// Returns the sender's position (messages pushed so far), and the position up to which it may
+    /// push without reading the receiver's.
     pub const fn position(&self) -> EndPosition {
         EndPosition { own: self.tail, known: self.limit }
     }
 
-    /// Moves the sender to `position` in the ring, up to which code of another language has pushed
-    /// without a call.
+    /// Sets the sender's position, in messages, to the one that code in another language has
+    /// reached by pushing directly in memory.
     #[inline]
     pub fn set_position(&mut self, position: EndPosition) {
         self.tail = position.own.min(POSITION_LIMIT);

@@ -32,8 +32,8 @@ const fn max_drain(capacity: u64) -> u64 {
 }
 
 impl<const M: usize> Consumer<M> {
-    /// Attaches the receiving end to a ring whose two parts are in one region. See
-    /// [`Consumer::attach_parts`].
+    /// Attaches the receiving end to a ring whose producer's part and consumer's part are in one
+    /// region. See [`Consumer::attach_parts`].
     ///
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
@@ -42,8 +42,8 @@ impl<const M: usize> Consumer<M> {
         Self::attach_parts(&tail.into(), &head)
     }
 
-    /// Attaches the receiving end to a ring whose two parts are in separate segments. Both must
-    /// have their headers; only once for each ring.
+    /// Attaches the receiving end to a ring whose producer's part and consumer's part are in
+    /// separate segments. Both must have their headers; only once for each ring.
     ///
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
@@ -58,9 +58,9 @@ impl<const M: usize> Consumer<M> {
         })
     }
 
-    /// Attaches a receiving end in place of a crashed one, after the messages that it has freed.
-    /// Messages after the stored head arrive whole and in order. The producer may continue
-    /// concurrently.
+    /// Attaches a receiving end in place of a crashed one; the new end continues after the messages
+    /// that the crashed one has freed. Messages after the stored head arrive whole and in order.
+    /// The producer may continue concurrently.
     ///
     /// # Errors
     /// As [`Consumer::attach_parts`].
@@ -72,8 +72,8 @@ impl<const M: usize> Consumer<M> {
         Ok(consumer)
     }
 
-    /// Attaches a receiving end in place of a crashed one, to a ring whose two parts are in one
-    /// region.
+    /// Attaches a receiving end in place of a crashed one, to a ring whose producer's part and
+    /// consumer's part are in one region.
     ///
     /// # Errors
     /// As [`Consumer::attach`].

@@ -74,8 +74,8 @@ use crate::ring::MESSAGE_WORDS;
 pub const HEAD: usize = HEADER_WORDS;
 /// Number of 64-bit words in the consumer's part of a ring: its header and cursor.
 pub const HEAD_WORDS: usize = HEAD + 16;
-/// Offset (words) of the first slot within the producer's part of a ring with index 0: see
-/// [`first_slot`].
+/// Offset in words of the first slot within the producer's part of a ring, to which [`first_slot`]
+/// adds the ring's cache color.
 pub const SLOTS: usize = HEADER_WORDS;
 /// Number of distinct start offsets of rings, in lines: those of a page. Loom has no lines.
 const CACHE_COLORS: usize = if cfg!(loom) { 1 } else { 512 / LINE_WORDS };

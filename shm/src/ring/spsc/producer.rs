@@ -44,7 +44,8 @@ fn scan<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Result<Sl
     Ok(found)
 }
 
-/// The sending end of an SPSC ring, in cache lines of its own; messages of `M` words.
+/// The sending end of an SPSC ring for messages of `M` words; the struct is aligned to 128 bytes,
+/// so it shares no cache line.
 #[repr(align(128))]
 pub struct Producer<const M: usize = MESSAGE_WORDS> {
     head_word: ReadOnlyWords,
@@ -56,8 +57,8 @@ pub struct Producer<const M: usize = MESSAGE_WORDS> {
 }
 
 impl<const M: usize> Producer<M> {
-    /// Attaches the sending end to a ring whose two parts are in one region. See
-    /// [`Producer::attach_parts`].
+    /// Attaches the sending end to a ring whose producer's part and consumer's part are in one
+    /// region. See [`Producer::attach_parts`].
     ///
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
@@ -66,8 +67,8 @@ impl<const M: usize> Producer<M> {
         Self::attach_parts(&tail, &head.into())
     }
 
-    /// Attaches the sending end to a ring whose two parts are in separate segments. Both must have
-    /// their headers; only once for each ring.
+    /// Attaches the sending end to a ring whose producer's part and consumer's part are in separate
+    /// segments. Both must have their headers; only once for each ring.
     ///
     /// # Errors
     /// A header that is not that of a ring of `M`-word messages, or does not fit its part.
@@ -81,8 +82,8 @@ impl<const M: usize> Producer<M> {
         })
     }
 
-    /// Attaches a sending end in place of a crashed one, which continues after its last published
-    /// message. The consumer may continue concurrently. Reads every slot once.
+    /// Attaches a sending end in place of a crashed one; the new end continues after the last
+    /// message that was published. The consumer may continue concurrently. Reads every slot once.
     ///
     /// # Errors
     /// As [`Producer::attach_parts`].
@@ -98,8 +99,8 @@ impl<const M: usize> Producer<M> {
         Ok(producer)
     }
 
-    /// Attaches a sending end in place of a crashed one, to a ring whose two parts are in one
-    /// region.
+    /// Attaches a sending end in place of a crashed one, to a ring whose producer's part and
+    /// consumer's part are in one region.
     ///
     /// # Errors
     /// As [`Producer::attach_parts`].
@@ -198,8 +199,9 @@ impl<const M: usize> Producer<M> {
         reach(at, Step::Published)
     }
 
-    /// Pushes messages into the ring from the first on, as many as fit, in batches. Returns their
-    /// number. A producer that crashes here has published the first ones, or none.
+    /// Pushes as many of the messages as fit, from the first on, publishes up to 16 at a time, and
+    /// returns the number pushed. A producer that crashes here has published the first ones, or
+    /// none.
     #[inline]
     pub fn try_push_many(&mut self, messages: &[[u64; M]]) -> usize {
         self.try_push_iter(messages.iter().copied())
