@@ -122,8 +122,8 @@ impl Difference {
         self.p.is_none_or(|p| p <= FIVE_PERCENT.share)
     }
 
-    /// Returns -1 if B is less than A, 1 if more, and 0 if the ratio's interval, widened by
-    /// [`RESOLUTION`], contains 1.
+    /// Returns -1 if B is below A, 1 if above, and 0 if the interval of B/A, widened by
+    /// [`RESOLUTION`] (0.1 %), contains 1.
     pub fn direction(&self) -> i32 {
         if self.ratio.high * (1.0 + RESOLUTION) < 1.0 {
             -1

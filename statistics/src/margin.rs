@@ -6,8 +6,8 @@ use core::str::FromStr;
 use record::units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// An equivalence margin: the larger of a time in nanoseconds and a share of the reference's
-/// median.
+/// An equivalence margin: the larger of a time in nanoseconds and a share of the reference's median
+/// (usually setting A's).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Margin {
     /// Minimum margin, in nanoseconds.
@@ -23,11 +23,11 @@ impl Default for Margin {
 }
 
 impl Margin {
-    /// The default margin for figures that are not times: 5 % of the reference's median, without a
-    /// minimum.
+    /// The default margin for figures that are not times: 5 % of the reference's median (usually
+    /// setting A's), however small that is.
     pub const RELATIVE: Self = Self { ns: 0.0, share: 0.05 };
 
-    /// Returns the equivalence margin in nanoseconds, for a reference with the median
+    /// Returns the margin in nanoseconds for a reference, usually setting A, with the median
     /// `reference_ns`.
     pub fn to_ns(self, reference_ns: f64) -> f64 {
         self.ns.max(self.share * reference_ns)

@@ -46,9 +46,9 @@ impl QueueModel {
     }
 }
 
-/// Returns the orchestrator's mean service time of an order or report, in nanoseconds, from its
-/// utilization `rho` and the order rate. This is ρ / 2λ: each of λ orders a second passes the
-/// orchestrator twice. Returns `None` without orders or without utilization.
+/// Returns the orchestrator's mean time to serve one order or report, in nanoseconds, from its
+/// utilization `rho` (0 to 1) and the orders per second. This is ρ / 2λ: each of λ orders a second
+/// passes the orchestrator twice. Returns `None` without orders or without utilization.
 pub fn service_ns(rho: f64, orders_per_s: f64) -> Option<f64> {
     (rho > 0.0 && orders_per_s > 0.0).then(|| rho / (2.0 * orders_per_s) * 1e9)
 }

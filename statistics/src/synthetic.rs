@@ -29,9 +29,9 @@ pub fn normal(draws: &mut SeededRng) -> f64 {
     (-2.0 * draws.next_unit().ln()).sqrt() * (std::f64::consts::TAU * draws.next_unit()).cos()
 }
 
-/// Draws simulated values of two settings in `repeats` pairs of runs; their true values are 1 and
-/// `ratio`. Both runs of a pair share the disturbances of the whole repeat (schedule, state of the
-/// machine).
+/// Draws simulated values of settings A and B, in `repeats` pairs of runs; without noise A's value
+/// is 1 and B's is `ratio`. Both runs of a pair share the disturbances of the whole repeat
+/// (schedule, state of the machine).
 pub fn pairs(noise: Noise, repeats: usize, ratio: f64, draws: &mut SeededRng) -> (Vec<Sample>, Vec<Sample>) {
     let pair = |_| {
         let shared = 1.0 + 0.1 * draws.next_unit();
@@ -45,8 +45,8 @@ pub fn pairs(noise: Noise, repeats: usize, ratio: f64, draws: &mut SeededRng) ->
 /// cores near.
 pub type CoreMoves = [f64; 2];
 
-/// Draws pairs of runs of two settings, whose latencies differ by `difference` nanoseconds, on a
-/// simulated machine that moves its cores. See [`moving_runs`].
+/// Draws latencies of settings A and B, in `repeats` pairs of runs on a machine that moves its
+/// cores; B takes `difference` nanoseconds more. See [`moving_runs`].
 pub fn moving_pairs(
     machine: Machine,
     repeats: usize,
@@ -57,8 +57,8 @@ pub fn moving_pairs(
     (a, b)
 }
 
-/// A simulated machine: its noise, how often it moves its cores, and the spread between repeats
-/// (standard deviation of the logarithm).
+/// A simulated machine: noise, chances of core moves, and spread of the factor that each repeat's
+/// latencies share (standard deviation of its logarithm).
 pub type Machine = (Noise, CoreMoves, f64);
 
 /// Draws latencies of several settings, in nanoseconds, on a simulated machine whose cores move

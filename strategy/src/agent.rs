@@ -40,12 +40,14 @@ struct MarketFeed {
 const MARKET_POLL_NS: u64 = 1_000_000;
 
 impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
-    /// Creates the agent of a strategy that trades through a session.
+    /// Creates the agent that runs `strategy`; `session` is the strategy's connection to the
+    /// engine.
     pub fn new(strategy: S, session: Session<P>) -> Self {
         Self { strategy, session, market_feed: None, working_set: None }
     }
 
-    /// Adds the market data that the agent delivers, if the strategy requests any.
+    /// Sets the source of market data for the agent's strategy; ignored if the strategy requests no
+    /// market data.
     #[must_use]
     pub fn with_market_data(self, market: Option<Market>) -> Self {
         let market = market.filter(|_| self.strategy.wants_market_data());
@@ -73,8 +75,8 @@ impl<S: Strategy, P: Producer> StrategyAgent<S, P> {
         self.market_feed.is_some()
     }
 
-    /// Returns the trading operations for a program with its own loop, which trades between two
-    /// duty cycles.
+    /// Returns the operations, such as sending an order, for a program that runs its own loop and
+    /// trades between two duty cycles.
     #[inline]
     pub fn orders<'a, C: Clock>(&'a mut self, cycle: &'a mut Cycle<C>) -> impl Orders {
         CycleOrders { session: &mut self.session, market_feed: &mut self.market_feed, cycle }

@@ -55,7 +55,8 @@ pub fn context(
     Ok(context)
 }
 
-/// Builds the session of a strategy, which sends its orders through the producer `submit`.
+/// Builds a strategy's session, its connection to the engine; orders are sent through the producer
+/// `submit`.
 pub fn session<P: Producer>(
     plan: &Plan,
     context: &Context,

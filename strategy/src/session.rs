@@ -13,8 +13,8 @@ use shm::bell::Doorbell;
 use shm::ring::{Producer, spsc};
 use system::clock::Clock;
 
-/// A strategy's session with the engine, which sends its orders, receives their reports and counts
-/// both. Generic over the technique's producer.
+/// A strategy's connection to the engine: sends the strategy's orders, receives their reports, and
+/// counts both. Generic over the technique's producer.
 pub struct Session<P> {
     strategy: u16,
     epoch: u16,
@@ -62,15 +62,15 @@ impl<P: Producer> Session<P> {
         }
     }
 
-    /// Sets the incarnation number of the session's strategy, from 0: sequences begin at 0 again,
-    /// reports to earlier incarnations are ignored.
+    /// Sets the strategy's incarnation number, from 0, which is part of each order id; reports to
+    /// other incarnations are discarded. Each incarnation numbers its orders from 0.
     #[must_use]
     pub fn with_epoch(self, epoch: u16) -> Self {
         Self { epoch, ..self }
     }
 
-    /// Sets the maximum number of orders that the session may send, for which the stamp log has
-    /// capacity.
+    /// Sets the maximum number of orders that the session may send; the log of their stamps must
+    /// have room for all of them.
     #[must_use]
     pub fn with_budget(self, budget: u64) -> Self {
         Self { budget, ..self }

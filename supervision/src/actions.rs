@@ -8,7 +8,8 @@ use protocol::plan::{FaultKind, Role};
 use record::run::RunOutcome;
 use std::time::Duration;
 
-/// The time that a run's processes get to exit before they are killed.
+/// The time that a run's processes get to exit before they are killed: fixed, or extended while
+/// they wait for a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitTime {
     /// A fixed time, whatever the processes wait for.

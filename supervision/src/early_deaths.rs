@@ -28,8 +28,8 @@ pub(super) struct EarlyDeaths {
 }
 
 impl EarlyDeaths {
-    /// Kills dying processes whose thread locks are free, and concludes the exit of killed
-    /// processes whose threads are all exiting.
+    /// Kills processes whose threads seem dead (their locks are free), and reports a killed process
+    /// as exited once all its threads are exiting.
     pub fn step(
         &mut self,
         containment: &Containment<'_>,
@@ -59,7 +59,8 @@ impl EarlyDeaths {
         }
     }
 
-    /// Returns `true` if the runtime should observe which threads of a process are exiting.
+    /// Returns `true` if the supervisor's caller must observe which threads of this killed process
+    /// are exiting.
     pub fn awaits_threads(&self, process: usize) -> bool {
         self.killed.get(process).is_some_and(Option::is_some)
     }

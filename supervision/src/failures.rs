@@ -105,7 +105,8 @@ impl Supervisor<'_> {
         None
     }
 
-    /// Returns the failed process whose last stderr lines are to be observed.
+    /// Returns the failed process (index in the plan) whose last stderr lines the supervisor's
+    /// caller must observe; `None` if no process is failing the run.
     pub const fn failing_process(&self) -> Option<usize> {
         match &self.phase {
             Phase::Failing(failed) => Some(failed.process),

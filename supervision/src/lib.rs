@@ -551,19 +551,20 @@ impl<'a> Supervisor<'a> {
         self.start_ticks > 0
     }
 
-    /// Returns the detector of hung threads, which the runtime uses to decide about which threads
-    /// to query the kernel.
+    /// Returns the detector of hung threads; the supervisor's caller asks it about which threads to
+    /// query the kernel.
     pub const fn liveness(&self) -> &Liveness {
         &self.liveness
     }
 
-    /// Returns `true` if the runtime should observe which threads of a process are exiting.
+    /// Returns `true` if the supervisor's caller must observe which threads of this killed process
+    /// are exiting.
     pub fn awaits_threads(&self, process: usize) -> bool {
         self.early_deaths.awaits_threads(process)
     }
 
-    /// Returns the supervised processes with their deaths, from which the runtime decides what to
-    /// observe of each process.
+    /// Returns the supervised processes with their deaths, from which the supervisor's caller
+    /// decides what to observe of each process.
     pub const fn containment(&self) -> &Containment<'a> {
         &self.containment
     }

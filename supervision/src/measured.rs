@@ -33,7 +33,8 @@ pub(super) struct MeasuredLoops {
 }
 
 impl MeasuredLoops {
-    /// Creates the progress watch of a benchmark whose loops started at `now_ns`, in nanoseconds.
+    /// Creates the watch that detects a benchmark without progress; its threads started to measure
+    /// at `now_ns`, in nanoseconds since the run's start.
     pub fn new(now_ns: u64) -> Self {
         Self { state: RunState::Go, progress: 0, since_ns: now_ns }
     }

@@ -248,8 +248,8 @@ pub struct EngineObservation {
 }
 
 impl EngineObservation {
-    /// Returns a count of the engine's events (dispatches, reports, rejects and returns), which
-    /// grows whenever the engine makes progress.
+    /// Returns the number of orders dispatched or rejected plus reports taken from gateways or
+    /// returned to strategies, which grows whenever the engine makes progress.
     pub const fn progress_count(&self) -> u64 {
         // Includes returned reports: a strategy with little CPU time drains its reports slowly.
         self.dispatched.wrapping_add(self.reports).wrapping_add(self.rejected).wrapping_add(self.returned)
@@ -297,8 +297,8 @@ impl Observations {
         self.threads[thread].state()
     }
 
-    /// Returns `true` if an exchange with a trade tape (log of trades) has not closed its order
-    /// book.
+    /// Returns `true` if some exchange has a trade tape (log of trades) to which it has not yet
+    /// written its final order books.
     pub fn is_any_tape_open(&self) -> bool {
         self.exchanges.iter().any(|exchange| exchange.is_open)
     }
@@ -316,8 +316,9 @@ impl Observations {
         }
     }
 
-    /// Returns `true` if every sent order was refused, arrived at its venue, or was closed with its
-    /// gateway. `of_dead` returns the orders of a gateway that is permanently dead.
+    /// Returns `true` if each of the `sent` orders was refused, has arrived at its venue, or was
+    /// sent to a gateway that died. `of_dead` returns the orders of a gateway that is permanently
+    /// dead.
     pub fn have_all_arrived(
         &self,
         plan: &Plan,

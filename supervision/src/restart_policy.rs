@@ -77,9 +77,10 @@ pub(crate) struct RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// Charges the death of a process to its restart budget, given how the process's incarnation
-    /// ended. Returns the pause before its restart, which may be zero; `None`: it stays down after
-    /// [`MAX_RESTARTS`] restarts in a row without progress.
+    /// Counts a process's death against its maximum number of restarts in a row without progress,
+    /// unless the death was planned. `end`: how the process's incarnation ended; one that made
+    /// progress resets the count. Returns the pause before its restart, which may be zero; `None`:
+    /// it stays down after [`MAX_RESTARTS`] restarts in a row without progress.
     pub fn charge_death(&mut self, end: IncarnationEnd) -> Option<Duration> {
         if end.is_planned {
             return Some(Duration::ZERO);
@@ -93,8 +94,8 @@ impl RestartPolicy {
         (self.futile <= MAX_RESTARTS).then_some(pause)
     }
 
-    /// Returns the sum of the backoff pauses before the process's restarts since it last made
-    /// progress.
+    /// Returns the total length of a process's backoff pauses since it last sent or settled an
+    /// order, or ran for [`STEADY`].
     pub const fn futile_pauses(&self) -> Duration {
         self.futile_pauses
     }

@@ -51,8 +51,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Returns `true` once a quarter of the time limit for a run without progress is over, so that
-    /// the runtime should observe possible excuses.
+    /// Returns `true` once a quarter of the limit without progress is over: the caller must then
+    /// observe whether disk or CPU delay the run.
     pub fn needs_exemptions(&self, now: u64) -> bool {
         let standstill = self.standstill(self.ns(now));
         standstill.is_some_and(|(still_ns, limit)| still_ns >= (limit / 4).as_nanos() as u64)

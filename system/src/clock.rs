@@ -244,7 +244,8 @@ impl ClockPair {
     }
 }
 
-/// Measures the cost of a clock read in nanoseconds: the median of 51 batches of a thousand.
+/// Measures the cost of one clock read in nanoseconds: the median over 51 batches of the mean of
+/// 1,000 reads.
 pub fn read_cost_ns(clock: &impl Clock) -> f64 {
     let batch = || {
         let start = Monotonic.now();

@@ -309,8 +309,8 @@ fn answer_after(line: &AtomicU64, mut work: impl FnMut()) {
     }
 }
 
-/// Stops the thread that runs [`answer`], and waits until it has returned; then the word can be
-/// reused.
+/// Stops the thread that runs [`answer`] on `line`, and waits until it has returned; then `line`
+/// can be used for another measurement.
 pub fn stop_answering(line: &AtomicU64) {
     loop {
         line.store(END, Ordering::Release);

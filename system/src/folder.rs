@@ -74,8 +74,8 @@ pub fn read_regular(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Opens a regular file with one hard link for appending, and creates it if it does not exist. A
-/// symbolic link as the last part of the path is not followed.
+/// Opens for appending a regular file that has no other hard link, and creates it if it does not
+/// exist. A symbolic link as the last part of the path is not followed.
 ///
 /// # Errors
 /// [`NotRegular`]; an error of the system.

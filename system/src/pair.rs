@@ -74,9 +74,9 @@ impl<J: Send + 'static> Peer<J> {
     }
 }
 
-/// Runs `measure` between two measurements of a `yardstick`, to find out whether the machine was
-/// steady. Returns the mean of the two, and the result of `measure`; `None` if the two differ by
-/// more than a tenth.
+/// Calls `measure` between two calls of `yardstick`, a reference measurement whose two results show
+/// whether the machine was steady. Returns the mean of these two, and the result of `measure`;
+/// `None` if the two differ by more than a tenth.
 pub fn between_yardsticks<R>(
     yardstick: &mut impl FnMut() -> f64,
     measure: impl FnOnce() -> R,
@@ -88,8 +88,8 @@ pub fn between_yardsticks<R>(
     is_steady.then_some(((before + after) / 2.0, measured))
 }
 
-/// Returns the median time of an operation over [`BATCHES`] batches of `count`, in nanoseconds.
-/// `work` does the operations with these numbers.
+/// Returns the time of one operation in nanoseconds: the median over [`BATCHES`] batches of the
+/// mean of `count` operations. `work` does the operations with these numbers.
 #[inline(always)]
 pub fn median_ns(count: u64, mut work: impl FnMut(Range<u64>)) -> f64 {
     let mut batches = Vec::new();

@@ -318,8 +318,8 @@ pub fn reap(pidfd: BorrowedFd<'_>) {
     let _ = waitid(Id::PIDFd(pidfd), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG);
 }
 
-/// Reaps ended children of this process up to the first one in `last_id`, which it leaves to the
-/// caller. No other thread may start processes at the same time.
+/// Reaps ended children of this process until it meets one whose id is in `last_id`, which is left
+/// for the caller to reap. No other thread may start processes at the same time.
 pub fn reap_orphans(last_id: &[u32]) {
     let peek = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
     while let Some(pid) = waitid(Id::All, peek).ok().and_then(|status| status.pid()) {

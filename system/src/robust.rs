@@ -67,8 +67,8 @@ struct RobustList {
 /// Size of the kernel's `struct robust_list_head`, in bytes.
 const HEAD_BYTES: usize = size_of::<RobustList>() - size_of::<ListEntry>();
 
-/// A lock in shared memory that its thread holds until it ends, so that others can detect its end
-/// (robust futex). Dropping it frees the lock: the thread ends by itself.
+/// A lock in shared memory that a thread holds until the thread ends, so that others can detect
+/// that end (robust futex). Dropping it frees the lock: the thread ends by itself.
 pub struct RobustLock {
     list: *mut RobustList,
     /// The list of the C library, which the thread had before.

@@ -31,9 +31,9 @@ pub fn fork_and_wait() -> io::Result<Pid> {
     }
 }
 
-/// Maps `bytes` of memory, writes to each page (only to the first one without `touch`), and unmaps
-/// it. This changes the address space, which the kernel announces to every core that runs a thread
-/// of the process.
+/// Maps `bytes` of new memory, writes to every page if `touch` is set and else to the first page
+/// only, and unmaps the memory. This changes the address space, which the kernel announces to every
+/// core that runs a thread of the process.
 ///
 /// # Errors
 /// The system refuses the mapping.

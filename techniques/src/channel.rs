@@ -60,9 +60,10 @@ pub struct Sender<const W: usize = { shm::ring::MESSAGE_WORDS }> {
 }
 
 impl<const W: usize> Sender<W> {
-    /// Attaches a sending end to a ring, to the segment in which it announces its slots and to the
-    /// segment that wakes the receiver. As [`array_queue::Producer::attach`] does; `waker` is a
-    /// segment of [`BELL_WORDS`](shm::bell::BELL_WORDS).
+    /// Attaches a sender to its ring, to the segment in which it announces the slot that it fills,
+    /// and to the receiver's wake-up word. The announcement lets a dead sender's slot be repaired.
+    /// As [`array_queue::Producer::attach`] does; `waker` is a segment of
+    /// [`BELL_WORDS`](shm::bell::BELL_WORDS).
     ///
     /// # Errors
     /// See [`array_queue::Producer::attach`].
@@ -136,9 +137,9 @@ pub struct Receiver<const W: usize = { shm::ring::MESSAGE_WORDS }> {
 }
 
 impl<const W: usize> Receiver<W> {
-    /// Attaches the receiving end to a ring, to the segments in which producers announce slots and
-    /// to the segment that wakes it. As [`array_queue::Consumer::attach`] does; `waker` as in
-    /// [`Sender::attach`].
+    /// Attaches the receiver to a ring, to the segments in which producers announce the slots that
+    /// they fill, and to its own wake-up word. As [`array_queue::Consumer::attach`] does; `waker`
+    /// as in [`Sender::attach`].
     ///
     /// # Errors
     /// See [`array_queue::Producer::attach`].

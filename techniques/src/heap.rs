@@ -89,7 +89,7 @@ pub trait MuxQueue {
     fn pop(&mut self) -> Option<Message>;
 }
 
-/// The receiving end of techniques with a queue for each producer, which scans them round-robin.
+/// A receiving end that scans several queues round-robin, one queue for each producer.
 pub struct HeapMux<Q> {
     queues: Vec<Q>,
     next: usize,

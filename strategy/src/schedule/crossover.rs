@@ -7,7 +7,8 @@
 use super::Schedule;
 use super::draws::{DrawStream, Draws};
 
-/// How the groups of strategies in a crossover run take turns: number, length and order.
+/// How groups of strategies take turns to trade within one run (a crossover): number of groups,
+/// length of a turn, and order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turns {
     /// Number of strategy groups, at least 1. Strategy `i` is in group `i` modulo their number.

@@ -7,9 +7,9 @@ use protocol::wire::{Operation, OrderRequest, Side, WireError};
 /// hours).
 pub const MAX_DELAY_NS: u64 = (1 << 48) - 1;
 
-/// The flag bit in a cancel's target for an order that rested in the book before the recorded flow
-/// began. The target is then this bit and the recording's order id below it. No sequence has the
-/// bit.
+/// The flag bit in a cancel's target for an order that was already in the book when the replayed
+/// recording of orders began. The target is then this bit and the recording's order id below it. No
+/// sequence has the bit.
 pub const RESTING: u64 = 1 << 63;
 
 /// An order of a schedule: due time, venue, request and delay at the venue.

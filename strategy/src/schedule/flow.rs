@@ -18,7 +18,8 @@ pub struct SentOrder {
     pub position: u64,
 }
 
-/// Writes the orders of a schedule as rows of a recorded flow.
+/// Writes the orders of a schedule as rows of a CSV file (a recorded flow), which a later run can
+/// replay.
 ///
 /// Order ids are new: position × strategies + strategy, so that a replay with as many strategies
 /// gives each order to its strategy. Ids of orders that rested before a recording began are kept,

@@ -26,7 +26,7 @@ impl Containment<'_> {
         self.plan.group_of(strategy)
     }
 
-    /// Returns `true` if several strategies share a process (index in the plan).
+    /// Returns `true` if the process with this index in the plan is shared by several strategies.
     pub fn has_group(&self, process: usize) -> bool {
         self.processes.iter().any(|case| case.is_process(process) && !case.group.is_empty())
     }

@@ -167,14 +167,14 @@ impl<'a> Containment<'a> {
         self.case_of_thread(thread).is_some_and(|case| case.stage == SupervisionStage::Down)
     }
 
-    /// Returns `true` if some strategy of the run is a thread that can end without its process, so
-    /// that its end does not wake the launcher.
+    /// Returns `true` if some strategy of the run is a thread that can end before its process; such
+    /// an end does not wake the launcher.
     pub fn has_threads(&self) -> bool {
         self.processes.iter().any(|case| case.is_thread)
     }
 
-    /// Returns `true` if the exit of a process does not fail the run: a contained death explains
-    /// it, or the process has a journaled role that has reported done.
+    /// Returns `true` if a process's exit does not fail the run: its death is contained, or the
+    /// engine or exchange in it has reported done.
     pub fn explains_exit_of(&self, process: usize, observed: &Observations) -> bool {
         let is_explained = |case: &SupervisedProcess| match case.stage {
             SupervisionStage::Running => case.is_journaled() && case.is_done(observed),
@@ -242,19 +242,20 @@ impl<'a> Containment<'a> {
         self.processes.iter().filter_map(due).min()
     }
 
-    /// Returns the total length of the restart pauses of all processes since each last made
-    /// progress.
+    /// Returns the total length of all processes' restart pauses, for each process since it last
+    /// sent or settled an order, or ran for a second.
     pub fn futile_pauses(&self) -> Duration {
         self.processes.iter().map(|case| case.policy.futile_pauses()).sum()
     }
 
-    /// Returns the tick at which the supervisor last advanced the handling of a death; 0 for never.
+    /// Returns the time, in clock ticks, at which the supervisor last advanced the handling of a
+    /// death; 0 if it never did.
     pub const fn last_step(&self) -> u64 {
         self.last_step
     }
 
-    /// Returns `true` if the next step checks the segment headers that this strategy can write,
-    /// which are checked round-robin.
+    /// Returns `true` if the next step checks the headers of the segments that this strategy can
+    /// write; strategies are checked in turn.
     pub fn is_inspected(&self, strategy: StrategyIndex) -> bool {
         let strategies = self.plan.trading().strategies.max(1);
         let first = (self.first_inspected + HEADERS_PER_STEP) % strategies;

@@ -45,15 +45,16 @@ impl Containment<'_> {
         self.place_of(strategy).map(|place| &self.processes[place])
     }
 
-    /// Returns `true` if a strategy's death is contained and its process has not exited normally,
-    /// so that the engine has memory to repair.
+    /// Returns `true` if the run survives this strategy's death, unless its process has exited
+    /// normally and thus left the engine no memory to repair.
     pub fn contains(&self, strategy: StrategyIndex, observed: &Observations) -> bool {
         self.strategy(strategy).is_some_and(|case| {
             case.stage != SupervisionStage::Running || observed.exited_normally(case.process) != Some(true)
         })
     }
 
-    /// Returns `true` if no death of this strategy is still being handled.
+    /// Returns `true` unless the strategy is down, its death is being handled, or its next
+    /// incarnation is starting. A strategy that has finished normally counts as running.
     pub fn is_running(&self, strategy: StrategyIndex) -> bool {
         self.strategy(strategy).is_none_or(|case| case.stage == SupervisionStage::Running)
     }
@@ -551,8 +552,9 @@ pub(super) fn early_exit(case: &SupervisedProcess, observed: &Observations) -> O
 
 const MAX_MESSAGE_CHARS: usize = 120;
 
-/// Returns the text of how a process exited according to the kernel, followed by the strategy's own
-/// message. It is quoted, and without characters that could be mistaken for something else.
+/// Returns the text `ending`, how a process exited according to the kernel, followed by the
+/// strategy's own error message, if any. The message is quoted, and without characters that could
+/// be mistaken for something else.
 pub fn with_own_message(ending: &str, message: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() || c == ' ' || "µ·–…’“”≥≤×".contains(c);
     let message: String = message

@@ -20,8 +20,8 @@ pub struct CpuAccount {
 }
 
 impl CpuAccount {
-    /// Returns `true` if the thread was runnable and got less than a quarter of the period `time`
-    /// since `first`.
+    /// Returns `true` if the thread is runnable at this reading and ran for less than a quarter of
+    /// `time`, the period since the reading `first`.
     pub fn is_starved_since(&self, first: &Self, time: Duration) -> bool {
         self.is_runnable && self.ran.saturating_sub(first.ran) < time / 4
     }
@@ -34,7 +34,8 @@ impl CpuAccount {
     }
 }
 
-/// A thread's CPU account with the kernel's counters around it, at one time.
+/// A thread's CPU account and the kernel's counters of its cgroup, its CPU and the machine, all
+/// read at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuSample {
     /// The thread's own account.
@@ -68,8 +69,8 @@ impl From<CpuAccount> for CpuSample {
 }
 
 impl CpuSample {
-    /// Returns the thread's shortage of CPU time since an earlier sample: the growth of each
-    /// counter; `None` if no time has passed.
+    /// Returns why the thread lacked CPU time since the sample `first`: the growth of each counter,
+    /// times in nanoseconds; `None` if no time has passed.
     pub fn shortage_since(&self, first: &Self) -> Option<CpuShortage> {
         let ns = |time: Duration| time.as_nanos() as u64;
         let since = |now: Option<Duration>, then: Option<Duration>| {

@@ -39,8 +39,8 @@ impl Deadline {
         Self { stretch: limits, ..self }
     }
 
-    /// Sets `pauses`, the time by which an extended wait may exceed its maximum number of time
-    /// limits.
+    /// Sets the time `pauses`, in the unit of the time limit, that is added to the maximum length
+    /// of an extended wait.
     pub const fn lengthen(&mut self, pauses: u64) {
         self.pauses = pauses;
     }
@@ -64,7 +64,8 @@ impl Deadline {
         self.last_awake = now_ns;
     }
 
-    /// Returns the time from which the wait's time limit counts, in the unit of the deadline.
+    /// Returns the time from which the time limit counts, in the limit's unit: the wait's start, or
+    /// its last extension if later. The extension counts only up to the maximum length of the wait.
     /// `extended`: when it was last extended, 0 for never.
     pub const fn since(&self, extended: u64) -> u64 {
         let longest = self.limit.saturating_mul(self.stretch - 1).saturating_add(self.pauses);
@@ -73,8 +74,8 @@ impl Deadline {
         if extended > self.since { extended } else { self.since }
     }
 
-    /// Returns `true` if the wait has exceeded its time limit at the tick `now`. `extended`: when
-    /// it was last extended, 0 for never.
+    /// Returns `true` if the wait has exceeded its time limit at the time `now`, in the limit's
+    /// unit. `extended`: when it was last extended, 0 for never.
     pub const fn is_over(&self, now: u64, extended: u64) -> bool {
         now.saturating_sub(self.since(extended)) > self.limit
     }

@@ -227,9 +227,9 @@ impl Liveness {
         self.is_half_over(thread, pulse, now)
     }
 
-    /// Returns `true` if the runtime should observe whether a debugger has stopped a thread. That
-    /// is when half of the thread's deadline is over, or a debugger had stopped it. The thread
-    /// shows this pulse at the tick `now`.
+    /// Returns `true` if the supervisor's caller must observe whether a debugger has stopped a
+    /// thread. That is when half of the thread's deadline is over, or a debugger had stopped it.
+    /// The thread shows this pulse at the tick `now`.
     pub fn needs_debugger(&self, thread: usize, pulse: &LivenessSample, now: u64) -> bool {
         self.watches[thread].held_since.is_some() || self.is_half_over(thread, pulse, now)
     }
@@ -242,8 +242,9 @@ impl Liveness {
             && now.saturating_sub(watch.deadline.since(0)) > self.ticks(self.limit / 2)
     }
 
-    /// Returns the kernel's thread id that the thread reported first. A later one may be that of
-    /// another thread, which waits for a core while this one hangs.
+    /// Returns the first thread id of the kernel that this incarnation of a thread reported as its
+    /// own; 0 before that. A later one may be that of another thread, which waits for a core while
+    /// this one hangs.
     pub fn tid(&self, thread: usize) -> u64 {
         self.watches[thread].tid
     }
@@ -290,8 +291,8 @@ impl Liveness {
         self.watches[thread].has_journal
     }
 
-    /// Returns the ticks since a thread's last heartbeat, if its deadline would be over without an
-    /// observed wait for its disk.
+    /// Returns for how many ticks a thread was silent, if it exceeded its deadline while it waited
+    /// for its disk; otherwise `None`.
     pub fn paused_ticks(&self, thread: usize) -> Option<u64> {
         let watch = &self.watches[thread];
         let silent = self.silent_ticks(watch);

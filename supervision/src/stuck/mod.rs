@@ -42,9 +42,9 @@ use protocol::index::StrategyIndex;
 use protocol::plan::Role;
 use protocol::supervision::BlockedClaim;
 
-/// Returns the role to blame for a ring slot that was claimed and never written, which ends the
-/// run, and the reason. Returns `None` while no slot has been blocked for too long, and where the
-/// death of its claimant `is_contained`.
+/// Returns the role to blame and the reason, if the run must end because a claimed slot of the
+/// submit ring is never written. Returns `None` while no slot has been blocked for too long, and
+/// where the death of its claimant `is_contained`.
 ///
 /// Such a slot blocks a shared submit ring while every heartbeat goes on. Its claimant is known
 /// from the announcement, which only the strategy itself can write. An honest strategy withdraws it

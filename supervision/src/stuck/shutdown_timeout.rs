@@ -18,8 +18,8 @@ pub struct ShutdownTimeout {
 }
 
 impl ShutdownTimeout {
-    /// Begins a shutdown timeout that is extended while processes lack CPU time, compared with
-    /// their `accounts` (by process id).
+    /// Begins a shutdown timeout that is extended while processes lack CPU time; `accounts` are
+    /// their CPU accounts at the start, by process id.
     pub const fn begin(length: Duration, accounts: Vec<(u32, CpuAccount)>) -> Self {
         Self { length, deadline: Deadline::within(length, 0), extended_ns: 0, accounts }
     }

@@ -193,8 +193,10 @@ impl Default for ContainerLimits {
     }
 }
 
-/// Drops the rights that a contained program must not have, for this process and its descendants.
-/// With `allow_weaker`, a kernel is accepted that cannot refuse the truncation of shared files.
+/// Drops the capabilities of this process and its descendants, limits their resources, and forbids
+/// them to truncate files outside their `/tmp`. Does nothing without [`ContainerPart::Rights`] in
+/// `parts`. With `allow_weaker`, a kernel is accepted that cannot refuse the truncation of shared
+/// files.
 pub fn drop_rights(
     parts: &[ContainerPart],
     limits: &ContainerLimits,
@@ -219,8 +221,8 @@ pub fn drop_rights(
     Ok(())
 }
 
-/// Runs as the container's process 1 until its outer process closes the pipe. Orphans are reaped by
-/// the kernel.
+/// Waits, as process 1 of the container, until the outer process closes the pipe that is this
+/// process's stdin. Orphans are reaped by the kernel.
 pub fn run_init() -> io::Result<()> {
     crate::process::ignore_signal(Signal::SIGCHLD)?;
     // Until the outer process has ended, or kills this process.

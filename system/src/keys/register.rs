@@ -27,8 +27,8 @@ impl Key {
         self.0
     }
 
-    /// Gives the memory protection key to the pages of words that are mapped for reading and
-    /// writing.
+    /// Sets this memory protection key on the pages that hold `words`, which are mapped for reading
+    /// and writing.
     ///
     /// # Errors
     /// The words do not start at a page.

@@ -8,7 +8,8 @@ use std::io;
 /// Maximum size in bytes of the file with a sandboxed process's stderr.
 pub const STDERR_BYTES: u64 = 1 << 20;
 
-/// The limits of a sandboxed process's resources, such as open files, which it cannot raise again.
+/// Limits on a sandboxed process's resources, such as its number of open files; the process cannot
+/// raise the limits again.
 pub type ResourceLimits = &'static [(Resource, u64)];
 
 /// The resource limits of a process that has opened all its files.

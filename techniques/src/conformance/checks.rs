@@ -33,7 +33,8 @@ impl RetryLoop {
     }
 }
 
-/// Checks that pushes, rare ones included, take exactly the steps that the technique declares.
+/// Checks that 1,000 pushes together reach exactly the steps (points where a fault can interrupt a
+/// push) that the technique declares. Some steps are rare.
 pub fn steps<T: Link>(memory: CheckMemory) -> Result<(), Violation> {
     let mut queue = queue::<T>(memory, 1, 64)?;
     let (mut consumer, mut producer) = (queue.consumer()?, queue.producer(0)?);
