@@ -126,8 +126,8 @@ impl Technique {
         Self::add(Self::from_link::<L>())
     }
 
-    /// Registers a technique that another program defines. Settings may name it; its segments and
-    /// its real capacity are known to that program alone, which makes the runs.
+    /// Registers a technique of another program by its description alone: settings may name it, but
+    /// only that program can run it. Its segments and its real capacity are not known here.
     ///
     /// # Errors
     /// An invalid name, or one that another technique has.
@@ -199,7 +199,8 @@ impl Technique {
         matches!(self.0.record.home, Home::Kernel)
     }
 
-    /// Returns `true` if the technique manages its own files and memory.
+    /// Returns `true` if the technique is a third-party transport, which creates its own files and
+    /// memory instead of using the launcher's segments.
     pub const fn is_foreign(self) -> bool {
         matches!(self.0.record.home, Home::Foreign)
     }
@@ -209,8 +210,9 @@ impl Technique {
         !matches!(self.0.record.home, Home::Heap)
     }
 
-    /// Returns the technique to use between processes instead of one on the heap; `None` for other
-    /// techniques.
+    /// Returns the technique to use between processes in place of this one; `None` if this one
+    /// names none. Only techniques on the heap, which work only between threads of one process,
+    /// name one.
     pub fn twin(self) -> Option<Self> {
         self.0.record.twin.and_then(Self::from_name)
     }
@@ -220,13 +222,14 @@ impl Technique {
         self.0.record.reference.and_then(Self::from_name)
     }
 
-    /// Returns the maximum number of messages that one producer can push into an empty link; `None`
-    /// if no count bounds them.
+    /// Returns how many messages one producer can push into an empty queue of this technique;
+    /// `None` if no such number is known. That is so if the queue is never full, or if its memory
+    /// is the kernel's.
     pub fn capacity(self, spec: &LinkSpec) -> Option<u64> {
         (self.0.capacity)(spec)
     }
 
-    /// Returns the specifications of the shared-memory segments that a link of this technique
+    /// Returns the specifications of the shared-memory segments that one hand-off by this technique
     /// needs.
     pub fn segments(self, spec: &LinkSpec) -> Vec<SegmentSpec> {
         (self.0.segments)(spec)

@@ -22,7 +22,8 @@ const MAX_LEVELS: usize = MAX_REPORTS - 8;
 /// Number of orders that one call of [`Market::close`] expires.
 const CLOSE_BATCH: usize = 64;
 
-/// The parameters of an exchange: matching engine, sessions, capacity and recorded flow.
+/// The parameters of an exchange: matching engine, sessions, capacity and, if it replays a
+/// recording, the order of the recorded orders.
 pub struct MarketSetup {
     /// Index of the venue.
     pub venue: u16,
@@ -38,7 +39,8 @@ pub struct MarketSetup {
     pub sequencer: Option<ReplaySequencer>,
 }
 
-/// An exchange's matching engine, with the open orders of strategies and their next report numbers.
+/// An exchange's matching engine, with the open orders of strategies and, for each order, the
+/// number of its next report.
 pub struct Market {
     setup: MarketSetup,
     open: OpenOrders,
@@ -145,7 +147,8 @@ impl Market {
         self.setup.exchange.next_expiry()
     }
 
-    /// Applies an order to the matching engine, or queues it until its turn in a recorded flow.
+    /// Applies an order to the matching engine, or, in a replay, holds it until the orders recorded
+    /// before it have arrived.
     #[inline]
     pub fn apply_order(&mut self, order: &Order, at: InputTime, sink: &mut impl ExecutionSink) {
         let order = match &mut self.setup.sequencer {
@@ -167,7 +170,8 @@ impl Market {
         self.flush_outputs(sink);
     }
 
-    /// Cancels the orders in a scope that came to the exchange through one gateway's session.
+    /// Cancels those open orders of one gateway's session that `scope` covers: of one or all
+    /// strategies, in one or all instruments.
     #[cold]
     pub fn cancel_scope(&mut self, scope: CancelScope, session: usize, sink: &mut impl ExecutionSink) {
         let owners = match scope.strategy {
@@ -183,8 +187,8 @@ impl Market {
         self.flush_outputs(sink);
     }
 
-    /// Ends trading at the exchange by expiring a batch of resting orders. Returns the number
-    /// expired.
+    /// Ends trading at the exchange and expires up to 64 of the orders in its books; call it until
+    /// it returns 0. Returns the number expired.
     #[cold]
     pub fn close(&mut self, at: InputTime, sink: &mut impl ExecutionSink) -> usize {
         while let Some(order) = self.setup.sequencer.as_mut().and_then(ReplaySequencer::pop_any) {

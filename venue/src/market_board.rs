@@ -41,7 +41,8 @@ impl MarketBoard {
         Self { venue, writer, published, touches, changed: ChangedInstruments::All }
     }
 
-    /// Returns the last published version of each instrument's top of book; 0 if there was none.
+    /// Iterates over the instruments, with the version number and time of each one's last published
+    /// top of book; 0 if there was none.
     pub fn last_written(&self) -> impl Iterator<Item = TopOfBookWritten> + '_ {
         (0..self.published.len()).map(|cell| {
             let ticks = self.writer.last(cell, &mut [0; TOP_OF_BOOK_WORDS]).unwrap_or(0);

@@ -24,8 +24,8 @@ use protocol::stamps::{Point, Record};
 use protocol::wire::{Instruction, Message, Order, OrderId, Report};
 use std::path::Path;
 
-/// The numbers of orders, reports and trades that an exchange's crashed predecessors have stamped
-/// or recorded, from logs and tape.
+/// How many orders, reports and trades an exchange's crashed predecessors have stamped or recorded,
+/// according to their stamp logs and the trade tape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputWatermarks {
     /// Number of orders that crashed exchanges stamped.
@@ -123,7 +123,8 @@ impl OutputWatermarks {
 }
 
 impl<T> ExchangeAgent<T> {
-    /// Returns a handle to the durable end of the exchange's journal; `None` without a journal.
+    /// Returns a handle for reading up to which record the exchange's journal is durable (safe on
+    /// disk); `None` without a journal.
     pub fn watermark(&self) -> Option<Watermark> {
         self.journal.as_ref().map(Writer::watermark)
     }

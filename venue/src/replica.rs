@@ -105,7 +105,8 @@ impl<F: FnMut(&Exchange)> ExecutionSink for ReplaySink<'_, F> {
     }
 }
 
-/// The content of an exchange's snapshot: market state and unconfirmed outputs.
+/// The content of an exchange's snapshot: the market's state, and the reports and trades that may
+/// not have been sent yet.
 #[derive(Serialize, Deserialize)]
 pub struct ExchangeSnapshot {
     output: ReplayedOutput,

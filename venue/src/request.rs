@@ -7,7 +7,8 @@ use system::clock::Timebase;
 /// The owner id of the opening book's orders, which no strategy has.
 pub const OPENING_BOOK_OWNER: u32 = u32::MAX;
 
-/// The bit of an order's id that marks an order of the opening book. No strategy's order has it.
+/// Mask of the highest bit of an order's id, which is set for orders of the opening book and for no
+/// strategy's order.
 pub const RESTING: u64 = 1 << 63;
 
 /// Converts a strategy's order, which arrived at the tick `now`, into a command of the matching

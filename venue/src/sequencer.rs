@@ -44,7 +44,8 @@ impl ReplaySequencer {
         true
     }
 
-    /// Creates a sequencer for a recording; `turns` has the strategy of each recorded order.
+    /// Creates a sequencer for a recording; `turns` has, in recorded order, the index of the
+    /// strategy that sends each order.
     pub fn new(turns: Vec<u16>) -> Self {
         let mut orders = vec![0; MAX_STRATEGIES];
         turns.iter().for_each(|strategy| orders[usize::from(*strategy) % MAX_STRATEGIES] += 1);

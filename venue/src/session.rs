@@ -18,8 +18,8 @@ pub(crate) struct SessionCounts {
 }
 
 impl SessionCounts {
-    /// Checks and counts the number of a gateway's message, and decodes its instruction; `None` if
-    /// it cannot be decoded.
+    /// Decodes the instruction in a gateway's message; `None` if it cannot be decoded. Counts the
+    /// message, and as a fault one that cannot be decoded or whose number is not the next one.
     #[inline]
     pub fn parse(&mut self, message: Message) -> Option<Instruction> {
         let number = u32::try_from(instruction_number(&message)).ok();

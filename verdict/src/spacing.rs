@@ -55,7 +55,8 @@ pub struct Spacing {
     pub classes: Vec<SpacingClass>,
 }
 
-/// The number of an instrument's spacings (times between rows) between two powers of ten.
+/// A class of an instrument's spacings (times between rows), such as 1 ms to 10 ms: its bounds in
+/// nanoseconds and the number of spacings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SpacingClass {
     /// Name of the class: `1 ms to 10 ms`.

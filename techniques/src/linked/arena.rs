@@ -5,9 +5,11 @@ use shm::memory::{AtomicWords, Header, HeaderError, SegmentKind};
 use shm::ring::intent::Intent;
 use shm::sync::{Ordering, spin_hint};
 
-/// Offset (words), in a linked list's segment, of the cursor that its producers share.
+/// Offset (words), in a linked list's segment, of the next message's number, which a producer
+/// claims by advancing the word.
 pub const TAIL: usize = HEADER_WORDS;
-/// Offset (words), in a linked list's segment, of the link to the newest memory block.
+/// Offset (words), in a linked list's segment, of the word with the newest memory block's number
+/// and index. A word of 0 is the first block.
 pub const LAST: usize = TAIL + 16;
 /// Offset (words) of the number of memory blocks that were allocated for the first time, from the
 /// unused end of the segment.
@@ -16,7 +18,8 @@ pub const FRESH: usize = LAST + 16;
 pub const FREE_HEAD: usize = FRESH + 16;
 /// Offset (words) of the number of memory blocks freed.
 pub const FREE_TAIL: usize = FREE_HEAD + 16;
-/// Offset (words) of the number of the next message to take, stored for the consumer's successor.
+/// Offset (words) of the number of the message that the consumer takes next, with which a successor
+/// of the consumer continues.
 pub const HEAD: usize = FREE_TAIL + 16;
 /// Offset (words) of the index of the consumer's current block. The previous one follows, which it
 /// has not freed.
@@ -26,7 +29,7 @@ pub const FREE_RING: usize = HEAD + 16;
 
 /// Number of messages per memory block, as in the standard library's channel.
 pub const BLOCK_SLOTS: usize = 31;
-/// The segment kind of the memory blocks of a linked list.
+/// The kind (code, name and layout) of the segment that holds a linked list's memory blocks.
 pub const KIND: SegmentKind = SegmentKind::new(
     8,
     "linked",
@@ -43,7 +46,8 @@ pub const KIND: SegmentKind = SegmentKind::new(
     ],
 )
 .reserve();
-/// Maximum number of memory blocks of a linked list: a block's id has 23 bits.
+/// Maximum number of memory blocks in a linked list's segment, used or free: 2^23, since a link
+/// stores the block's index in 23 bits.
 pub const MAX_BLOCKS: usize = 1 << 23;
 
 /// Maximum number of attempts of a push before it returns [`Full`](shm::ring::Full); see

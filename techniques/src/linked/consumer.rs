@@ -35,8 +35,9 @@ pub struct Consumer<
 }
 
 impl<const W: usize, const B: usize, const PROTECTED: bool> Consumer<W, B, PROTECTED> {
-    /// Attaches the receiving end to the list's memory and to the segments in which its producers
-    /// announce slots and blocks, in producer order. All must have their headers.
+    /// Attaches the receiving end to the list's memory and to the producers' segments for
+    /// announcements, which `intents` has in the order of the producers. A producer announces there
+    /// which slot or block it is about to take. All segments must have their headers.
     ///
     /// # Errors
     /// As [`Producer::attach`](super::Producer::attach).

@@ -123,7 +123,8 @@ mod link {
     /// arena.
     pub struct Linked;
 
-    /// The receiving end of a link that the technique `linked` carries.
+    /// The receiving end of a hand-off by the technique `linked`, which also stores a fault that a
+    /// producer caused.
     pub type Receiver = shm::ring::Receiver<Consumer>;
 
     const STEPS: &[Step] = Step::ALL;

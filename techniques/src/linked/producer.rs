@@ -56,7 +56,8 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         self.try_push_with(message, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// Pushes as [`Producer::try_push`] does, and calls `at` at each step of the push.
+    /// Pushes as [`Producer::try_push`] does, and calls `at` at each [`Step`] of the push, where a
+    /// test or a fault can stop it.
     ///
     /// # Errors
     /// [`Full`], as [`Producer::try_push`].
@@ -118,8 +119,9 @@ impl<const W: usize, const B: usize, const PROTECTED: bool> Producer<W, B, PROTE
         Err(Full)
     }
 
-    /// Clears the producer's announcement of the slot that it wrote last. A spare block stays
-    /// announced.
+    /// Clears the announcement of the slot that the producer was last about to claim; called at the
+    /// end of each duty cycle. Otherwise an old announcement would look like a push that does not
+    /// end. A spare block stays announced.
     pub fn withdraw(&mut self) {
         self.intent.withdraw();
     }

@@ -246,8 +246,8 @@ impl Accounts {
         }
     }
 
-    /// Counts a gateway's pending fills up to the report at `position`, which the orchestrator has
-    /// processed.
+    /// Adds a gateway's pending fills to the accounts, up to the gateway's report number `position`
+    /// (from 0), which the orchestrator has processed.
     #[inline]
     pub fn on_report_taken(&mut self, (gateway, position): (usize, u64)) {
         // An earlier one that was not processed in order: reported elsewhere.
@@ -287,8 +287,8 @@ impl Accounts {
         }
     }
 
-    /// Stores one figure of a final position that the orchestrator logged, for the comparison with
-    /// the fills.
+    /// Stores one figure, such as the net quantity, of a final position that the orchestrator
+    /// logged, for the comparison with the fills.
     pub fn on_position(&mut self, record: Record) {
         let Record { id, detail, value, .. } = record;
         let index = PositionField::from_code(detail).zip(u16::try_from(id.sequence()).ok());

@@ -28,8 +28,9 @@ named_enum! {
 }
 
 impl Cause {
-    /// All causes to which orders' time is attributed, in the order in which tables and pages show
-    /// them. External causes come first, then the thread's own behavior, then the remainder.
+    /// All causes of slow orders' time, such as queueing or a lost core, in the order in which
+    /// tables and pages show them. External causes come first, then the thread's own behavior, then
+    /// the remainder.
     pub const DISPLAY_ORDER: [Self; 7] = [
         Self::Machine,
         Self::WakeUp,
@@ -99,11 +100,12 @@ named_enum! {
     }
 }
 
-/// Length from which a gap (a time without the CPU core) is called *long*, in nanoseconds: longer
-/// than a duty cycle that handles an order.
+/// Length from which a gap (a time without the CPU core) is called *long*: 15,000 nanoseconds,
+/// longer than a duty cycle that handles an order.
 pub const LONG_GAP_NS: u64 = 15_000;
 
-/// The number and the total length of a thread's gaps (times without the CPU core) of one class.
+/// The number and the total length of a thread's gaps (times without the CPU core) of one class,
+/// such as preempted or steal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GapTotal {
     /// Class of the gaps: what took the core away from the thread.

@@ -88,9 +88,9 @@ fn is_outage(record: &RunRecord, process: &str) -> bool {
 }
 
 impl CheckContext<'_> {
-    /// Returns a bit mask of the stamped points of an order's path from which its outcome is
-    /// derived. Where the orchestrator stamps no reports, a produced or refused report counts as
-    /// processed and returned.
+    /// Returns a bit mask of the points on one order's path that count as stamped when the order's
+    /// outcome is derived. Where the orchestrator stamps no reports, a produced or refused report
+    /// counts as processed and returned.
     #[inline]
     pub fn outcome_points(&self, id: OrderId, row: &OrderRow) -> u64 {
         if row.reason() == Some(Reject::VenueUnknown.code()) {

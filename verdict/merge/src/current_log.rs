@@ -93,8 +93,8 @@ impl CurrentLog {
         }
     }
 
-    /// Stores a gap or sleep (times without a duty cycle) of the log's thread, up to the planned
-    /// capacity. An untrusted log has none.
+    /// Stores a gap or sleep (times without a duty cycle) of the log's thread, unless the maximum
+    /// number for a log is already stored. Nothing is stored from an untrusted log.
     pub fn add_gap(&mut self, record: &Record) {
         let (all, max) = match record.point {
             Point::Gap => (&mut self.gaps, MAX_GAPS),

@@ -151,8 +151,9 @@ impl Deaths {
         self.is_hostile(strategy) || state.is_some_and(|state| state.is_log_doubted)
     }
 
-    /// Returns `true` if a strategy may have forged stamps: it misbehaved, or a fault let
-    /// strategies overwrite memory. Then even the engine's stamps of its orders may be invalid.
+    /// Returns `true` if a strategy may have forged stamps: it was quarantined, has a `scribble`
+    /// fault, or one with that fault shared the engine's process. Then even the engine's stamps of
+    /// the strategy's orders may be invalid.
     pub fn is_hostile(&self, strategy: StrategyIndex) -> bool {
         let state = self.strategies.get(strategy.as_usize());
         self.is_everyone_hostile || state.is_some_and(|state| state.is_hostile)

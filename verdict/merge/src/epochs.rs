@@ -4,8 +4,8 @@
 use protocol::plan::Trading;
 use record::run::{RunRecord, ns_per_tick};
 
-/// The epochs of a crossover run: turns in time in which only one isolation level is offered
-/// orders.
+/// The epochs of a crossover run, here equal slices of time: in each, only the strategies of one
+/// isolation level are offered orders.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Epochs {
     start_ticks: u64,
@@ -31,8 +31,8 @@ impl Epochs {
         self.epoch_ns
     }
 
-    /// Returns the index of the block (one epoch of each group of strategies) in which the tick
-    /// `due` falls.
+    /// Returns the index of the block (one epoch for each isolation level in the run's list) in
+    /// which the tick `due` falls.
     pub fn block_of(&self, due: u64) -> u64 {
         self.since_start_ns(due) / self.epoch_ns.saturating_mul(self.groups)
     }

@@ -79,7 +79,8 @@ impl Measure {
     /// in runs with such orders.
     pub const MARKET: [Measure; 2] = [Measure::TickToTrade, Measure::TickToExchange];
 
-    /// Iterates over all measured durations; those that only some runs have come last.
+    /// Iterates over all measured durations: first those of every run ([`Measure::ALL`]), then
+    /// those that only some runs have, such as runs with an exchange.
     pub fn every() -> impl Iterator<Item = Measure> {
         Self::ALL
             .into_iter()

@@ -5,7 +5,8 @@ use record::logfile::{LogError, LogReader, file_name};
 use std::io;
 use std::path::Path;
 
-/// A source of a run's stamp logs, one for each thread: the run's folder, or memory.
+/// A place from which a run's stamp logs, one for each thread, are read: the run's folder, or
+/// memory.
 pub trait LogStore {
     /// Returns the size in bytes of a thread's log, by the thread's index in the plan.
     fn bytes(&self, plan: &Plan, thread: usize) -> Result<u64, LogError>;

@@ -63,7 +63,8 @@ pub(super) struct FurtherReports {
 }
 
 impl FurtherReports {
-    /// Returns the stamps of an order's report with this number for writing, created empty if new.
+    /// Returns, for writing, the stamps of the report with this number among an order's reports;
+    /// adds an entry without stamps if there is none.
     pub fn report_mut(&mut self, id: OrderId, number: u8) -> &mut FurtherReport {
         self.reports.entry((id, number)).or_default()
     }
@@ -88,8 +89,9 @@ impl FurtherReports {
         self.expected.push(id);
     }
 
-    /// Removes reports that only an exchange stamped, for orders that their gateway may have
-    /// answered itself. The gateway had closed the order or rejected the message.
+    /// Removes reports that an exchange stamped and no gateway pushed, of orders that the gateway
+    /// may have answered itself (`may_answer`). The gateway had closed the order or rejected the
+    /// message.
     pub fn drop_unpushed(&mut self, may_answer: impl Fn(OrderId) -> bool) {
         self.reports.retain(|(id, _), report| {
             let is_unheard = report.exchange_done.is_some() && report.ticks.iter().all(Option::is_none);
@@ -97,8 +99,8 @@ impl FurtherReports {
         });
     }
 
-    /// Returns the time t5 at which the gateway pushed an order's last report, in ticks; `row` has
-    /// the first report.
+    /// Returns the time t5, in ticks, at which the gateway pushed an order's last report; `row`,
+    /// the order's row, has the first report's stamps. `None` without a stamp.
     pub fn last_pushed(&self, id: OrderId, row: &OrderRow) -> Option<u64> {
         self.last(id).map_or_else(|| row.at(Point::GatewayDone), |report| report.at(Point::GatewayDone))
     }
@@ -126,7 +128,8 @@ impl FurtherReports {
         next.is_some_and(|next| !next.is_only_received())
     }
 
-    /// Extends a run's span to the last report of each order, since an order is open until then.
+    /// Extends a run's span (first and last stamps, total open time) to the last report of each
+    /// order, since an order is open until then.
     pub fn extend_span(&self, span: &mut StampSpan, table: &OrderTable, deaths: &Deaths) {
         let mut reports = self.iter().filter(|(id, ..)| !deaths.is_untrusted(id.strategy())).peekable();
         while let Some((id, _, report)) = reports.next() {

@@ -23,8 +23,8 @@ pub(super) struct OutOfOrder {
 }
 
 impl OutOfOrder {
-    /// Returns the order's strategy if its stamps alone show the violation, as at the return
-    /// hand-off; otherwise `None`.
+    /// Returns the order's strategy if the violation rests on that strategy's stamps alone, which
+    /// holds at the return hand-off; otherwise `None`.
     pub fn sole_source(&self, id: OrderId) -> Option<StrategyIndex> {
         (self.kind == ViolationKind::ReturnOrder).then_some(id.strategy())
     }
@@ -98,8 +98,8 @@ pub(super) struct GatewayOrder {
 }
 
 impl GatewayOrder {
-    /// Checks that an order passes its gateway's inbox in order; `other` is the tick at the inbox's
-    /// other end, if known.
+    /// Checks that orders reach their gateway in the order of dispatch, given an order's stamp at
+    /// one end of the inbox. `other` is the order's tick at the other end, if known.
     #[inline]
     pub fn on_inbox(&mut self, other: Option<u64>) -> OrderCheck {
         let in_order = other.is_none_or(|ticks| advance_time(&mut self.last_dispatch, ticks));
@@ -131,8 +131,9 @@ pub(super) struct ReturnOrder {
 }
 
 impl ReturnOrder {
-    /// Checks that a report passes the return hand-off to its strategy in order; `other` is the
-    /// tick at its other end, if known.
+    /// Checks that reports reach their strategy in the order of their returns, given a report's
+    /// stamp at one end of the return hand-off. `other` is the report's tick at the other end, if
+    /// known.
     #[inline]
     pub fn on_stamp(&mut self, other: Option<u64>) -> OrderCheck {
         let in_order = other.is_none_or(|ticks| advance_time(&mut self.last, ticks));

@@ -109,8 +109,8 @@ impl<'a> Join<'a> {
         self.links.forget(strategy);
     }
 
-    /// Adds one record of the current stamp log to the order table, and checks its order. Only
-    /// missing space is an error: every fault of the record is a violation.
+    /// Adds one record of the current stamp log to the order table, and checks it against the
+    /// records before it. Only missing space is an error: every fault of the record is a violation.
     #[inline]
     pub fn ingest(&mut self, record: Record) -> Result<(), MergeError> {
         self.ingest_stamp(record)?;

@@ -36,8 +36,8 @@ pub struct LeaveOneOut {
     pub rt_venue: PooledPercentiles,
 }
 
-/// Two latency percentiles of all strategies' orders together, in nanoseconds; null with too few
-/// orders.
+/// The median and the 99th percentile of one latency measure over several strategies' orders
+/// together, in nanoseconds; null with too few orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PooledPercentiles {
     /// Median in nanoseconds.
@@ -90,8 +90,8 @@ pub fn leave_one_out(
     all
 }
 
-/// Returns a note for each percentile that leaving out one strategy changes by more than half. The
-/// note names the strategy with the largest change.
+/// Returns a note for each percentile (p50, p99) that leaving out one strategy changes by more than
+/// half of the smaller value. The note names the strategy with the largest change.
 pub fn notes(all: &[LeaveOneOut], figures: &Figures) -> Vec<String> {
     let pooled = MEASURES.map(|measure| {
         let all = figures.distribution(measure);

@@ -187,8 +187,8 @@ impl MergedRun {
         row.is_measured() && row.at(Point::Due).is_none_or(is_counted)
     }
 
-    /// Returns `true` if the plan has a fault by which this strategy disturbs its neighbors on
-    /// purpose.
+    /// Returns `true` if the plan gives this strategy a fault that may disturb other strategies
+    /// while it trades, such as a storm of forks.
     pub fn is_disturbing(&self, strategy: StrategyIndex) -> bool {
         self.disturbing.contains(&strategy)
     }

@@ -25,7 +25,7 @@ pub(super) struct LinkChecksums(BTreeMap<LinkEnd, u64>);
 
 impl LinkChecksums {
     /// Stores the checksum of the messages at one end of a link (hand-off between two roles).
-    /// Returns `false` if there is one already.
+    /// Returns `false` if that end had one already, which is replaced.
     pub fn try_insert(&mut self, end: LinkEnd, sum: u64) -> bool {
         self.0.insert(end, sum).is_none()
     }

@@ -71,8 +71,8 @@ impl TouchVersions {
         self.written.values().map(|versions| versions.len() as u64).sum()
     }
 
-    /// Returns the top-of-book version that an order names as its trigger; `None` without one, or
-    /// if no gateway had the order.
+    /// Returns the top-of-book version that an order names as its trigger; `None` if it names none,
+    /// or if no gateway received the order. The gateway determines the venue.
     pub fn trigger(&self, partition: &Partition, sequence: u64) -> Option<Trigger> {
         let version = partition.trigger(sequence)?;
         let venue = partition.rows.get(sequence as usize)?.pushed()?.0 as u16 / self.credentials;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::iter::Sum;
 use system::named_enum;
 
-/// The numbers of a run's orders by outcome: sent = returned + rejected + cancelled + orphaned +
-/// lost.
+/// The numbers of a run's orders by outcome: sent = returned + rejected + cancelled + orphaned
+/// (reported to a dead strategy) + lost (disappeared).
 ///
 /// For a quarantined strategy, only orders that the engine stamped count: its own stamps are
 /// untrusted.
@@ -88,8 +88,8 @@ impl OrderEnd {
     }
 }
 
-/// The numbers of a dead strategy's orders for which it received no report, by outcome: lost,
-/// canceled or orphaned.
+/// The numbers of a dead strategy's orders without a report, by outcome: canceled by the venue,
+/// completed or refused by the engine (orphaned), or lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderLosses {
     /// Number of orders that disappeared.
@@ -128,8 +128,8 @@ impl Sum for OrderLosses {
     }
 }
 
-/// A run's first and last times of sending orders and receiving reports, in ticks, and the total
-/// time that orders were open. Orders of quarantined strategies do not count.
+/// The first and last ticks at which a run's orders were sent and reports received, and the sum of
+/// all orders' open times in ticks. Orders of quarantined strategies do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StampSpan {
     /// Number of orders with a stamp t1 (sent).

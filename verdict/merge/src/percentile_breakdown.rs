@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 const GROUPS: [(&str, f64, f64); 2] = [("p50", 0.45, 0.55), ("p99", 0.985, 0.995)];
 const MIN_ORDERS: u64 = 20;
 
-/// The mean time of each stage over the orders whose latency rt_venue is around a percentile.
+/// The mean time of each stage over the orders whose rt_venue is near a percentile: from p45 to
+/// p55, or from p98.5 to p99.5.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PercentileBreakdown {
     /// Name of the percentile of rt_venue.

@@ -3,9 +3,9 @@
 /// Bits that one pass resolves: 65,536 counters for each selection.
 const BITS: u32 = 16;
 
-/// Returns the value at a rank of a sorted column, for each pair of column and rank (from 0) in
-/// `ranks`. `for_each_value` passes all values with their columns, and is called once per pass; no
-/// value exceeds `max`. The value for a rank past the end is unspecified.
+/// Returns, for each pair of column and rank (from 0) in `ranks`, the value at that rank if the
+/// column's values were sorted. `for_each_value` passes all values with their columns, and is
+/// called once per pass; no value exceeds `max`. The value for a rank past the end is unspecified.
 pub fn select_ranks(
     ranks: &[(usize, u64)],
     max: u64,

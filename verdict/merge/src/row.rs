@@ -131,8 +131,9 @@ impl OrderRow {
         self.state & DUPLICATED != 0
     }
 
-    /// Returns the gateway that pushed the order's first report, and the number of reports that it
-    /// had pushed before. `None` if its log does not have them.
+    /// Returns the gateway that received the order, and how many reports on any orders that gateway
+    /// had pushed before this order's first one. The number is 0 without a report. `None` if no
+    /// gateway stamped the order's arrival.
     #[inline]
     pub const fn pushed(&self) -> Option<(usize, u64)> {
         match (self.state >> GATEWAY_SHIFT) & GATEWAY_MASK {
@@ -141,7 +142,8 @@ impl OrderRow {
         }
     }
 
-    /// Returns `true` if more reports follow the order's first one, according to its stamp t5.
+    /// Returns `true` if more reports follow the order's first one, according to a flag that the
+    /// gateway logged with the stamp t5.
     #[inline]
     pub const fn has_more(&self) -> bool {
         self.state & MORE != 0

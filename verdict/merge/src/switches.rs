@@ -116,9 +116,10 @@ impl KillSwitches {
         }
     }
 
-    /// Returns `true` if a kill switch counts as the cause of the order's cancel: it was seen
-    /// before the venue completed the order. That time is the t5 of its last report. The venue
-    /// learned of it before a revival and may confirm afterwards.
+    /// Returns `true` if a kill switch counts as the cause of the order's cancel: the orchestrator
+    /// saw the switch before the venue completed the order. That completion is at `done`, the t5 of
+    /// the order's last report. The venue learned of the switch before a revival and may confirm
+    /// afterwards.
     #[cold]
     pub fn has_cancelled(
         &self,
@@ -135,8 +136,8 @@ impl KillSwitches {
         concerning(seen, id, gateway, instrument, trading).is_some()
     }
 
-    /// Counts violations for orders dispatched while a kill switch was on, where the engine's log
-    /// does not name venue and instrument.
+    /// Counts a violation for each order that a kill switch covered at its dispatch, if only
+    /// gateways' logs have the order's venue and instrument.
     pub fn check(&self, table: &OrderTable, trading: &Trading, findings: &mut Findings) {
         for (id, turns) in &self.suspects {
             let Some((gateway, _)) = table.row(*id).and_then(OrderRow::pushed) else { continue };

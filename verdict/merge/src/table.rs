@@ -74,14 +74,15 @@ impl Partition {
         grow_to(&mut self.at_exchange, sequence)
     }
 
-    /// Returns the top-of-book version that the order with this sequence claims to react to.
+    /// Returns the top-of-book version that this incarnation's order with this sequence number
+    /// claims to react to; `None` if it claims none.
     #[inline]
     pub fn trigger(&self, sequence: u64) -> Option<u64> {
         self.triggers.get(sequence as usize).copied().filter(|version| *version > 0)
     }
 
-    /// Sets the top-of-book version that the order with this sequence claims to react to. Returns
-    /// `false` if it was set already.
+    /// Sets the top-of-book version that this incarnation's order with this sequence number claims
+    /// to react to. Returns `false` if it was set already.
     pub fn set_trigger(&mut self, sequence: u64, version: u64) -> Result<bool, MissingRow> {
         Ok(core::mem::replace(grow_to(&mut self.triggers, sequence)?, version) == 0)
     }
@@ -145,9 +146,10 @@ pub(super) struct PartitionBounds {
 }
 
 impl PartitionBounds {
-    /// Computes the limits of a strategy's rows in the merged table, from its planned orders, log
-    /// records and last epoch. No more rows than planned, and no more than records, plus a margin
-    /// for orders with lost stamps. Memory use follows the size of the files.
+    /// Computes the maximum numbers of rows of a strategy's orders in the merged table, from its
+    /// planned orders, log records and last epoch. No more rows than planned, and no more than
+    /// records, plus a margin for orders with lost stamps. Memory use follows the size of the
+    /// files.
     pub fn new(planned: u64, records: u64, last_epoch: u16, is_untrusted: bool) -> Self {
         // A partition that doubles is at most twice as long as necessary.
         let rows = records.saturating_mul(2).saturating_add(SPARE_ROWS);
@@ -262,7 +264,8 @@ impl OrderTable {
         }
     }
 
-    /// Marks a strategy's log as untrusted, and clears the mark of measured orders from its rows.
+    /// Marks a strategy's log as untrusted, and removes the mark *measured* (counted in the
+    /// figures) from all of the strategy's orders.
     pub fn distrust(&mut self, strategy: StrategyIndex) {
         if let Some(later) = self.later.get_mut(strategy.as_usize()) {
             later.bounds.is_untrusted = true;

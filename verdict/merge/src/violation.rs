@@ -5,8 +5,8 @@ use protocol::wire::OrderId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A kind of violation of a run's invariants, such as a lost order. Any violation makes the run
-/// invalid.
+/// A kind of violation: an error that a run's logs show, such as a lost, duplicated or reordered
+/// order. Any violation makes the run invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ViolationKind {
@@ -106,7 +106,8 @@ impl Violations {
         self.0.iter().fold(0, |sum: u64, violation| sum.saturating_add(violation.count))
     }
 
-    /// Returns the violation that was found first, with its kind and count.
+    /// Returns the kind of violation that was found first, with the number of its violations and
+    /// its first example; `None` without any violation.
     pub fn first(&self) -> Option<&Violation> {
         self.0.first()
     }
@@ -119,8 +120,8 @@ impl Violations {
     }
 }
 
-/// A run's violations, grouped by the strategy on whose stamps alone they rest; `None` if they rest
-/// on no single strategy.
+/// A run's violations, grouped by the strategy whose stamps alone show them; under `None`, those
+/// that do not rest on one strategy's stamps.
 ///
 /// The engine's threads are trusted. A contradiction that rests only on a strategy's word (stamps
 /// and counters in memory that the strategy can write) is kept separately: where strategies may be

@@ -27,8 +27,8 @@ pub fn bottom(frame: &Frame, scale: &Scale, title: &str) -> Markup {
     }
 }
 
-/// Returns the largest unit of time that is not longer than `ns` nanoseconds: its nanoseconds and
-/// its symbol.
+/// Returns the largest time unit not longer than `ns` nanoseconds, as the unit's length in
+/// nanoseconds and its symbol, such as `µs`. Below 1 ns it is the nanosecond.
 pub fn time_unit(ns: f64) -> (f64, &'static str) {
     const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
     UNITS.into_iter().find(|unit| ns.abs() >= unit.0 * (1.0 - 1e-9)).unwrap_or(UNITS[3])

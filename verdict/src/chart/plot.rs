@@ -58,7 +58,8 @@ impl PlotAxis {
         Self { is_log, has_zero: !is_log, ..Self::new(title, unit) }
     }
 
-    /// Creates an axis whose values are names, with a row or lane of the plot for each.
+    /// Creates an axis of names: each name is a row of the plot on the x axis, a lane on the y
+    /// axis.
     pub fn with_names(names: Vec<String>) -> Self {
         Self { unit: Unit::Names, names, ..Self::default() }
     }
@@ -135,7 +136,8 @@ pub struct DataSeries {
 }
 
 impl DataSeries {
-    /// Creates a plot's line without points, in the style of a CSS class such as `c2 strong dash`.
+    /// Creates a plot's line without points, whose color, thickness and dashes are given as words
+    /// of a CSS class, such as `c2 strong dash`. This one has color 2, and is thick and dashed.
     pub fn with_class(name: impl Into<String>, class: &str) -> Self {
         let has = |word: &str| class.split(' ').any(|other| other == word);
         let dash = match () {

@@ -2,7 +2,8 @@
 
 use maud::{Markup, PreEscaped, html};
 
-/// Width of a wide picture in SVG user units.
+/// Width in SVG user units of large pictures, such as that of an order's path; cards have widths of
+/// their own.
 pub const WIDTH: f64 = 1040.0;
 
 /// Formats an SVG coordinate with one decimal: finer than a pixel makes files larger.
@@ -80,7 +81,7 @@ pub fn legend<'a>(colors: impl IntoIterator<Item = (&'a str, String)>) -> Markup
     }
 }
 
-/// Returns the approximate width of a text at the charts' font size.
+/// Returns the approximate width of a text at the charts' font size, in SVG user units.
 pub fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * 7.2
 }

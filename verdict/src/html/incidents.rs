@@ -14,9 +14,9 @@ const LANES: usize = 12;
 const LANE: u32 = 20;
 const AXIS: u32 = 60;
 
-/// Returns the plot of the strategy deaths with the greatest effect on the surviving strategies, as
-/// spans over time. A span goes from the strategy's death to its return, or to the end of the
-/// timeline.
+/// Returns the plot of up to 50 strategy deaths, those with the slowest order of a surviving
+/// strategy, each as a span of time. A span goes from the strategy's death to its return, or to the
+/// end of the timeline.
 pub fn plot(incidents: &[IncidentSummary], timeline: &Plot) -> Plot {
     let incidents = worst(incidents, MAX_INCIDENTS);
     let mut strategies: Vec<StrategyIndex> = incidents.iter().map(|incident| incident.strategy).collect();

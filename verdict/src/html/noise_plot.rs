@@ -16,8 +16,8 @@ const MAX_STRIPS: usize = 12;
 /// Gaps are recorded from here on.
 const MIN_NS: f64 = 3_000.0;
 
-/// Draws the machine's noise (times in which threads did not run); `None` without gaps and kernel
-/// accounts.
+/// Draws the machine's noise (times in which threads did not run); `None` if there are neither gaps
+/// nor kernel statistics of the cores.
 pub fn draw(noise: &MachineNoise, kernel: Option<&KernelAccount>, notes: &[String]) -> Option<Markup> {
     let some = noise.threads.iter().any(|thread| !thread.slices.is_empty());
     (some || kernel.is_some()).then(|| {

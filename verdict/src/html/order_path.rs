@@ -35,8 +35,8 @@ struct OrderPath<'a> {
     stages_ns: Vec<f64>,
 }
 
-/// Draws the path of a run's orders around the median, and returns a whole SVG file. `None` if the
-/// run's stages were not stamped or too few orders came back.
+/// Draws an order's path as a whole SVG file, with the mean stage times of the orders from p45 to
+/// p55 of rt_venue. `None` if the run's stages were not stamped or too few orders came back.
 pub fn order_path(summary: &Summary) -> Option<String> {
     let around = summary.percentile_breakdowns.iter().find(|around| around.percentile == "p50")?;
     let stages_ns = stage_means(around)?;

@@ -29,7 +29,8 @@ pub fn verdict(summary: &Summary) -> Markup {
     }
 }
 
-/// Formats the main figures of the run in large type, as HTML.
+/// Formats a run's rt_venue percentiles and maximum, its p99 from due, and the rate and number of
+/// orders sent in large type, as HTML.
 pub fn headline(summary: &Summary) -> Markup {
     let figures = &summary.rt_venue;
     // A tail percentile is shown without the machine's stalls as well, with the share of the

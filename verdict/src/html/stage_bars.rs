@@ -40,7 +40,8 @@ pub fn draw(summary: &Summary) -> Markup {
     }
 }
 
-/// Returns the mean of each of [`STAGES`] over the orders around a percentile, in nanoseconds.
+/// Returns the mean time, in nanoseconds, of each of [`STAGES`] over a breakdown's orders, which
+/// are near a percentile of rt_venue. `None` if one is missing, negative or not finite.
 pub fn stage_means(around: &PercentileBreakdown) -> Option<Vec<f64>> {
     let mean = |(stage, _): &(Measure, &str)| {
         let found = around.stages.iter().find(|part| part.stage == stage.name())?;

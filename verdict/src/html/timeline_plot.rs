@@ -63,7 +63,7 @@ fn chart(timeline: &Timeline, died: &[IncidentSummary]) -> Plot {
     }
 }
 
-/// The name of the group of a run's plots over time, which share cursor and zoom.
+/// The name that links all of a run's plots over time, so that they share cursor and zoom.
 pub const TIME: &str = "time";
 
 /// Returns the time axis of a run's plots, `span_ns` nanoseconds long.

@@ -18,7 +18,8 @@ pub(super) struct LogTimebase {
 }
 
 impl LogTimebase {
-    /// Creates a converter from a log's ticks to seconds, for the run with this record.
+    /// Creates a converter from the ticks in a run's logs to seconds, with the clock's calibration
+    /// in the run's saved `record`.
     pub fn new(record: &RunRecord) -> Self {
         Self {
             ns_per_tick: ns_per_tick(record),

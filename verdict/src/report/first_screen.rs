@@ -19,9 +19,10 @@ const STAGE_WIDTH: usize = 20;
 /// Maximum number of rows of isolation levels; all are in the complete report.
 const MAX_LEVELS: usize = 4;
 
-/// Formats the first screen of a run's report for the terminal. It has at most 24 lines of 80
-/// columns for a run without incidents, with the plan before it and the folder after it. With
-/// escape codes only if `color`.
+/// Formats the first screen of a run's report for the terminal: verdict, latencies, stage times,
+/// numbers of orders, incidents and strategies' costs. It has at most 24 lines of 80 columns for a
+/// run without incidents, with the plan before it and the folder after it. With escape codes only
+/// if `color`.
 pub fn first_screen(summary: &Summary, color: bool) -> String {
     let mut page = TextReport::new(color);
     if let Some(found) = role_restarts::headline(&summary.role_restarts, summary.orders.lost) {

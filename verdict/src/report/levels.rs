@@ -58,8 +58,8 @@ pub(super) fn crossover(summary: &Summary) -> Option<Grid> {
     ))
 }
 
-/// Formats a ratio with its interval as a change in percent if the interval ends below 2, otherwise
-/// as a factor.
+/// Formats a ratio with its interval as a change in percent if the interval's upper end is below 2,
+/// otherwise as a factor.
 pub fn change([value, low, high]: [f64; 3]) -> String {
     let percent = |factor: f64| format!("{:+.1}", (factor - 1.0) * 100.0);
     if high < 2.0 {

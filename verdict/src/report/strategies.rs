@@ -14,8 +14,9 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }
 
-/// Returns the name of a strategy kind in tables: `player`, or for a command its program: `python3
-/// strategy.py`. A built-in name stays as it is; for an interpreter the script is added.
+/// Returns how tables name a kind of strategy: a built-in kind by its own name (`player`), a
+/// command by its program (`python3 strategy.py`). The command's last argument that is neither an
+/// option nor a number is added to the program.
 pub fn display_name(kind: &str) -> String {
     let Some(command) = Trading::command_of(kind) else { return kind.to_owned() };
     let mut arguments = command.split_whitespace();

@@ -12,8 +12,8 @@ use record::run::RunRecord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The latency rt_venue of strategies without a fault, before and after the first fault of another
-/// strategy.
+/// The latency rt_venue of strategies without a fault: of orders that returned before another
+/// strategy's first fault, and of all later orders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AroundFault {
     /// rt_venue of the orders that returned before the first fault.

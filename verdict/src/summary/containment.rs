@@ -67,7 +67,8 @@ pub struct IncidentSummary {
     pub survivors: Survivors,
 }
 
-/// The number and latency of other strategies' orders that one strategy's death affected.
+/// The number and rt_venue of other strategies' orders that were in the engine between one
+/// strategy's death and 10 ms after its repair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survivors {
     /// Number of affected orders.
@@ -108,8 +109,8 @@ pub struct Containment {
 }
 
 impl Containment {
-    /// Returns the distributions over all strategy deaths, with their names: detection to repair,
-    /// and survivors' latency before and during.
+    /// Returns the three distributions over all strategy deaths, with their names: detection to
+    /// repair, and rt_venue before the first incident and during incidents.
     pub const fn distributions(&self) -> [(&'static str, Distribution); 3] {
         [
             ("detect_to_repair", self.detect_to_repair),

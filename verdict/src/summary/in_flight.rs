@@ -5,9 +5,9 @@ use protocol::labels::StrategyCounter;
 use record::run::RunRecord;
 use serde::{Deserialize, Serialize};
 
-/// The mean number of open orders of a run from two independent sources. The strategies' counters,
-/// which the launcher samples, and the stamps, by Little's law. Both over the time from the first
-/// t1 to the last t8.
+/// The mean number of open orders of a run, once from the strategies' counters and once from the
+/// stamps, by Little's law. The launcher samples the counters. Both are over the time from the
+/// first t1 to the last t8.
 ///
 /// The counters of a strategy restart at 0 with each incarnation: in a run with incidents every
 /// figure from the counters is null. Little's law uses the returned orders, which have stamps in

@@ -64,7 +64,8 @@ impl IncidentWindows {
         Self { sorted, latest }
     }
 
-    /// Returns `true` if the order had returned before the run's first strategy death began.
+    /// Returns `true` if the order had returned before the window of the run's first incident,
+    /// which begins with the fault or its detection.
     pub fn is_before_all(&self, row: &OrderRow) -> bool {
         self.sorted.first().is_some_and(|first| row.ended() < first.from)
     }

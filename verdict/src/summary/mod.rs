@@ -209,7 +209,7 @@ pub struct Summary {
     pub launcher_share: Option<f64>,
 }
 
-/// The interrupts of one CPU core during a run.
+/// The number of interrupts on one CPU core during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreInterrupts {
     /// Number of the core.

@@ -54,8 +54,8 @@ pub struct StrategyCosts {
 }
 
 impl StrategyCosts {
-    /// Combines several runs' costs at one isolation level into one, each figure by the function
-    /// `combine`; `None` for no runs.
+    /// Combines the costs of several runs at one isolation level into one, passing the values of
+    /// each figure to `combine`; `None` for no runs.
     pub fn combine(all: &[Self], combine: fn(&[f64]) -> Option<f64>) -> Option<Self> {
         let middle =
             |figure: fn(&Self) -> Option<f64>| combine(&all.iter().filter_map(figure).collect::<Vec<_>>());

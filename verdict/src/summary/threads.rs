@@ -13,7 +13,8 @@ use protocol::status::StatusField;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The resource use, disturbances and counters of one thread of a run.
+/// One thread of a run: its CPU time, context switches, page faults, gaps and sleeps, and the
+/// counters of its agents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadSummary {
     /// Name of the thread: its role, or `engine` for orchestrator and gateways on one thread.
@@ -89,8 +90,8 @@ pub struct ThreadSummary {
 }
 
 impl ThreadSummary {
-    /// Returns the number of restarts of the thread's strategy; the other figures are of its last
-    /// incarnation.
+    /// Returns the number of restarts of the thread's strategy; the figures in the fields of this
+    /// summary are of the strategy's last incarnation.
     pub fn restarts(&self, incidents: &[IncidentSummary]) -> usize {
         let own = |incident: &&IncidentSummary| self.role == format!("strategy-{}", incident.strategy);
         incidents.iter().filter(own).filter(|incident| incident.repair_to_restart_ns.is_some()).count()

@@ -8,7 +8,8 @@ use record::numbers::{count, duration};
 use record::run::{Incident, RunOutcome, RunRecord};
 use std::iter::repeat;
 
-/// The words that mark a fault that began and had not reached its end when the run was over.
+/// The words `was cut short`, used in messages on a fault that began and had not reached its end
+/// when the run was over.
 pub const CUT_SHORT: &str = "was cut short";
 
 /// Returns a line for each fault that was planned and not injected, or cut short. None for a run

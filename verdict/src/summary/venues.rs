@@ -17,8 +17,8 @@ use protocol::plan::{Fault, FaultKind, FaultTarget, FaultTime, Plan, Role};
 use record::run::RunRecord;
 use serde::{Deserialize, Serialize};
 
-/// A venue fault and its effects on orders at this and at other venues. Times are nanoseconds since
-/// the start of the run.
+/// A fault of one venue, and its effects on orders to that venue and on orders to the venues
+/// without a fault. Times are nanoseconds since the start of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VenueIncident {
     /// Index of the venue that had the fault.

@@ -197,8 +197,9 @@ fn offered(summary: &Summary) -> Option<String> {
 }
 
 impl Summary {
-    /// Returns the latency measure that the verdict is about: from the due time if orders were sent
-    /// late, else `rt_venue`. `rt_venue` leaves out how late an order was sent.
+    /// Returns the latency measure of the verdict: `rt_venue` from due if the p99 of send lag
+    /// exceeds twice the median `rt_venue`, otherwise `rt_venue`. `rt_venue` leaves out how late an
+    /// order was sent.
     pub fn headline(&self) -> Measure {
         if slow_senders(self).is_some() { Measure::RtVenueFromDue } else { Measure::RtVenue }
     }

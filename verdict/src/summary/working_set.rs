@@ -6,8 +6,8 @@ use protocol::labels::{Counter, StrategyCounter};
 use protocol::plan::{MemorySettings, Plan};
 use serde::{Deserialize, Serialize};
 
-/// The walks of a run's strategies through their working set (memory that they access for each
-/// order): size and time.
+/// The size in bytes of strategies' working sets, memory that they walk between orders, and the
+/// time in nanoseconds of the walk for one order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkingSetSummary {
     /// Size of each strategy's working set, in bytes.

@@ -80,8 +80,8 @@ impl Grid {
         self
     }
 
-    /// Formats the table for the terminal; a table that is too wide is split, each piece with the
-    /// key columns. Highlights are bold if `color`.
+    /// Formats the table for the terminal; one that is too wide is split into parts, each with the
+    /// leading `keys` columns, which identify a row. Highlights are bold if `color`.
     pub fn terminal(&self, color: bool) -> String {
         let mut text = String::new();
         if !self.title.is_empty() {
@@ -121,7 +121,8 @@ impl Grid {
         text
     }
 
-    /// Returns the table with only those columns that fit the terminal's width together.
+    /// Returns the table with only the leading columns that fit the terminal's width; the other
+    /// columns are dropped.
     #[must_use]
     pub fn first_part(mut self) -> Self {
         let all: Vec<usize> = (0..self.head.len()).collect();

@@ -28,8 +28,8 @@ pub struct StageSpan {
 // Millions of them are sorted at a time.
 const _: () = assert!(size_of::<StageSpan>() == 32);
 
-/// The parameters of the rule that attributes orders' time to causes: usual stage times and limits,
-/// in ticks.
+/// The parameters of the rule that attributes orders' time to causes, in ticks: each stage's
+/// median, the maximum service time and the maximum stage length.
 #[derive(Clone, Debug, Default)]
 pub struct AttributionParams {
     /// Median of each stage, in ticks.

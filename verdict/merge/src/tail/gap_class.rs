@@ -27,15 +27,16 @@ use record::run::ns_per_tick;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Minimum length, in nanoseconds, of a gap without a kernel event that counts as steal (time that
-/// the hypervisor took). An interrupt may take as long as a shorter gap.
+/// Minimum length, 200,000 nanoseconds, of a gap without a context switch or page fault that counts
+/// as steal (time that the hypervisor took). An interrupt may take as long as a shorter gap.
 pub const MIN_STEAL_NS: u64 = 200_000;
 /// The resolution of the kernel's account of steal, in nanoseconds.
 const TICK_NS: u64 = 10_000_000;
 
-/// Returns each thread's confirmed steal: the parts of candidate gaps without a stamp that are at
-/// least [`MIN_STEAL_NS`] long. Other candidates were work, such as a duty cycle that served many
-/// orders, and lose their class. `stamps` passes each thread's stamps on, ascending.
+/// Returns each thread's confirmed steal: in gaps of class steal, the parts that have no stamp and
+/// are at least [`MIN_STEAL_NS`] long. A gap without such a part was work, such as a duty cycle
+/// that served many orders, and loses the class. `stamps` passes each thread's stamps on,
+/// ascending.
 pub fn confirm_steal(
     gaps: &[&[Gap]],
     classes: &mut [Vec<GapClass>],
@@ -71,8 +72,8 @@ pub fn confirm_steal(
     stolen
 }
 
-/// The CPU time that the hypervisor took (steal) in a run, by elimination and by the kernel's
-/// account.
+/// The CPU time, in nanoseconds, that the hypervisor took (steal) in a run: as gaps without another
+/// explanation, and as the kernel counted it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StealAccount {
     /// Steal by elimination, in nanoseconds: times of 200 µs and more without a kernel event or a
@@ -98,8 +99,8 @@ impl StealAccount {
         })
     }
 
-    /// Explains why the two accounts of steal cannot both be right, if the gaps show much more than
-    /// the kernel counted. Returns `None` otherwise. A quarter more and one kernel tick per core
+    /// Returns a text on why the two accounts of steal cannot both be right; `None` unless the gaps
+    /// show much more than the kernel counted. A quarter more and one kernel tick (10 ms) per core
     /// are allowed. The reverse proves nothing: cores are stolen from threads that sleep, too.
     pub fn contradiction(&self) -> Option<String> {
         let counted = self.counted_ns?;
@@ -153,9 +154,10 @@ fn classify_core(
     classes
 }
 
-/// Returns the class of each gap between a thread's duty cycles, for each thread in the order of
-/// `logs`. The classes are preemption, page fault, steal, interrupt and other. Threads of one core
-/// share the core's sums. Steal is a candidate until [`confirm_steal`] has seen the stamps.
+/// Returns the class (what took the core away) of each gap between a thread's duty cycles, for each
+/// thread in the order of `logs`. The classes are preemption, page fault, steal, interrupt and
+/// other. Threads of one core share the core's sums. Steal is a candidate until [`confirm_steal`]
+/// has seen the stamps.
 pub fn classify(record: &RunRecord, logs: &[ThreadLog]) -> Vec<Vec<GapClass>> {
     let ns_per_tick = ns_per_tick(record);
     let mut by_core: BTreeMap<Option<u32>, Vec<(usize, usize, Gap)>> = BTreeMap::new();

@@ -187,8 +187,9 @@ impl PauseIndex {
         before.into_iter().find(|pause| pause.cause == PauseCause::Sleep).map(|pause| pause.from)
     }
 
-    /// Returns the thread's pause that began exactly at the stamp `from` and ended by `to`. Sleeps
-    /// are excluded: a thread that sleeps had nothing left to do.
+    /// Returns the thread's pause that began exactly at the tick `from`, a stamp, and ended by
+    /// `to`; `None` if there is none. Sleeps are excluded: a thread that sleeps had nothing left to
+    /// do.
     pub fn pause_from(&self, from: u64, to: u64) -> Option<Pause> {
         let index = self.count_before(from);
         let is_sender_pause =

@@ -26,8 +26,9 @@ const MAX_SERVICE_NS: f64 = 3_000.0;
 /// Analyzed tail fractions: one order of this many, with the name of the fraction.
 const TAIL_FRACTIONS: [(u64, &str); 3] = [(100, "1 %"), (1_000, "0.1 %"), (10_000, "0.01 %")];
 
-/// The causes of a run's slowest orders: how much of their latency rt_venue each cause explains.
-/// Times are nanoseconds of rt_venue: an order's path without its venue's time.
+/// The causes of a run's slowest orders (the slowest 1 %, 0.1 % and 0.01 %): how much of their
+/// latency rt_venue each cause explains. Times are nanoseconds of rt_venue: an order's path without
+/// its venue's time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
     /// Run id.
@@ -91,8 +92,8 @@ impl TailPercentiles {
     }
 }
 
-/// The slowest fraction of a run's orders, such as 0.1 %, with the fraction's time by cause of
-/// delay.
+/// The slowest fraction of a run's orders, such as 0.1 %, with the sum of these orders' times in
+/// nanoseconds, split by cause of delay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TailShare {
     /// The slowest fraction of the orders, for example `0.1 %`.

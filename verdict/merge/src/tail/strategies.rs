@@ -61,7 +61,7 @@ impl StrategyTails {
     }
 
     /// Adds a stage's ticks by cause to the totals of the order's strategy, if the order is among
-    /// its slowest.
+    /// the strategy's slowest 1 %.
     #[inline]
     pub fn record(&mut self, order: u32, traces: &OrderTraces<'_>, causes: &TicksByCause) {
         if self.is_slow.get(order as usize)

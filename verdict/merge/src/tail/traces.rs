@@ -256,14 +256,16 @@ impl<'a> OrderTraces<'a> {
         }
     }
 
-    /// Iterates over the stages (from stamp to stamp) of all measured orders, order by order.
+    /// Iterates over the engine's stages (from stamp to stamp) of all measured orders, order by
+    /// order, without the times before sending and at venues.
     pub fn stage_spans(&self) -> impl Iterator<Item = StageSpan> {
         let of = |trace: OrderTrace<'a>| (1..PATH.len()).map(move |stamp| trace.span(stamp));
         self.iter(None).flat_map(of).filter(|span| span.stage.is_some())
     }
 
-    /// Iterates over the stages (from stamp to stamp) of all measured orders, sorted by their ends.
-    /// Memory use is limited to one part of the time.
+    /// Iterates over the spans of all measured orders, sorted by their ends: the engine's stages,
+    /// the waits before sending, and empty spans at t5. Memory use is limited to one part of the
+    /// time.
     pub fn spans(&self) -> impl Iterator<Item = StageSpan> {
         let slot = |at: u64| self.slots.slot_of(at);
         self.equal_parts.iter().flat_map(move |part| {

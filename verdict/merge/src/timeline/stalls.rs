@@ -23,7 +23,9 @@ pub(super) fn threshold_ns(median_ns: u64) -> u64 {
     median_ns.saturating_mul(STALL_FACTOR).max(MIN_STALL_NS)
 }
 
-/// A stall of a run: a time in which orders waited in a hand-off for far longer than usual.
+/// A stall: a time in which orders spent more than 100 µs, and more than ten times the median
+/// rt_venue, in one stage. The wait before an order was sent counts as a stage here, the time at
+/// the venue does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
     /// Start of the stall, in nanoseconds from the start of the schedule.
@@ -47,7 +49,7 @@ struct StalledInterval {
     stage: Measure,
 }
 
-/// A collector of stalls: times in which orders waited unusually long in a hand-off.
+/// A collector of stalls: times in which orders spent longer than a threshold in one stage.
 #[derive(Debug)]
 pub(super) struct Stalls {
     threshold: u64,
@@ -56,8 +58,8 @@ pub(super) struct Stalls {
 }
 
 impl Stalls {
-    /// Creates a collector of stalls; an order with a stage longer than `threshold` ticks is part
-    /// of a stall.
+    /// Creates a collector of stalls; an order whose slowest stage took more than `threshold` ticks
+    /// is part of a stall. Orders whose slow stages overlap in time form one stall.
     pub fn new(threshold: u64) -> Self {
         Self { threshold, found: Vec::new(), compact_at: COMPACT_AT }
     }
