@@ -215,6 +215,44 @@ fn unpublished_batch_of_crashed_producer_never_appears() {
     }
 }
 
+/// Writes the sequences of a ring whose producer has published `published` messages and crashed in
+/// a batch, after it had written `ahead` messages behind the first one.
+fn write_sequences(words: &AtomicWords, slots: u64, published: u64, ahead: u64) {
+    for slot in 0..slots {
+        let last = |before: u64| before.checked_sub(1 + slot).map(|past| past / slots * slots + slot + 1);
+        let mut sequence = last(published);
+        for position in published + 1..published + 1 + ahead {
+            if position % slots == slot {
+                sequence = Some(position + 1);
+            }
+        }
+        let at = HEAD_WORDS + SLOTS + slot as usize * slot_words(MESSAGE_WORDS) + MESSAGE_WORDS;
+        words[at].store(sequence.unwrap_or(0), Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn last_published_message_is_found_in_every_state_of_a_ring() {
+    let laps = if cfg!(miri) { 1 } else { 3 };
+    for slots in [1, 2, 4, 16, 32, 64] {
+        let words = Region::heap(ring_words(slots, MESSAGE_WORDS)).words();
+        write_header::<MESSAGE_WORDS>(&words, slots);
+        let slots = slots as u64;
+        for published in 0..laps * slots {
+            for ahead in 0..slots.min(16) {
+                write_sequences(&words, slots, published, ahead);
+                let mut heir = Producer::<MESSAGE_WORDS>::resume(&words).unwrap();
+                assert_eq!(heir.published(), published, "{slots} slots, {ahead} ahead");
+                // What was written ahead is taken back.
+                heir.try_push(&[7; MESSAGE_WORDS]).unwrap_or_default();
+                let pushed = heir.published();
+                let again = Producer::<MESSAGE_WORDS>::resume(&words).unwrap();
+                assert_eq!(again.published(), pushed, "{slots} slots, {ahead} ahead of {published}");
+            }
+        }
+    }
+}
+
 #[test]
 fn taken_but_unreleased_messages_are_not_overwritten() {
     let words = Region::heap(ring_words(2, 2)).words();

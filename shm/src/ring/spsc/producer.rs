@@ -10,38 +10,54 @@ use core::ops::ControlFlow;
 /// Maximum number of messages that are published together: 16 were as fast as more.
 const MAX_BATCH: u64 = 16;
 
-/// Counts the messages ever published in a ring, given its two parts. Reads every slot. The
-/// producer may continue concurrently: not fewer than at the call, not more than at the return.
+/// Counts the messages ever published in a ring, given its two parts. Reads some 20 slots and one
+/// for each bit of their number. The producer may continue concurrently: not fewer than at the
+/// call, not more than at the return.
 ///
 /// # Errors
 /// As [`Producer::attach_parts`].
 pub fn published<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Result<u64, HeaderError> {
-    Ok(scan::<M>(tail, head)?.published)
+    Ok(SlotScan::of::<M>(tail, head)?.published)
 }
 
 /// The contents of a ring's slots.
 struct SlotScan {
     /// As [`published`] counts.
     published: u64,
-    /// The highest sequence in any slot: above `published` if a batch was not published whole.
-    highest: u64,
+    /// Messages after these were written: a batch that was not published whole.
+    has_unpublished: bool,
 }
 
-fn scan<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Result<SlotScan, HeaderError> {
-    let (first, slots) = geometry::<M>(tail, head)?;
-    let mut found = SlotScan { published: POSITION_LIMIT, highest: 0 };
-    for slot in 0..slots {
-        // Relaxed: each slot's answer only grows, so their minimum is right in any order of the
-        // loads.
-        let sequence = tail.load(first + slot * slot_words(M) + M, Ordering::Relaxed);
-        let next = match sequence {
-            0 => slot as u64,
-            sequence => (sequence - 1).saturating_add(slots as u64),
+impl SlotScan {
+    /// Finds the first position whose message was not published. Each slot shows the last position
+    /// that was written in it; those of the last lap are in front, so that a binary search finds
+    /// their end. A batch writes at most [`MAX_BATCH`] positions, its first one last.
+    fn of<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Result<Self, HeaderError> {
+        let (first, slots) = geometry::<M>(tail, head)?;
+        // The position that will be written next in a position's slot.
+        let next = |position: u64| {
+            let slot = position as usize & (slots - 1);
+            // Acquire: slots looked at later are at least as new as this one.
+            match tail.load(first + slot * slot_words(M) + M, Ordering::Acquire) {
+                0 => slot as u64,
+                sequence => (sequence - 1).saturating_add(slots as u64).min(POSITION_LIMIT),
+            }
         };
-        found.published = found.published.min(next);
-        found.highest = found.highest.max(sequence);
+        let is_written = |position: &u64| next(*position) > *position;
+        let lap_start = next(0).saturating_sub(slots as u64);
+        let (mut low, mut high) = (lap_start, lap_start + slots as u64);
+        if !is_written(&low) {
+            high = low;
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_written(&middle) { low = middle + 1 } else { high = middle }
+        }
+        // The end of an unpublished batch was found as likely as the end of what was published.
+        let published = (low.saturating_sub(MAX_BATCH)..low).find(|at| !is_written(at)).unwrap_or(low);
+        let has_unpublished = (published + 1..published + MAX_BATCH).any(|at| is_written(&at));
+        Ok(Self { published, has_unpublished })
     }
-    Ok(found)
 }
 
 /// The sending end of an SPSC ring for messages of `M` words; the struct is aligned to 128 bytes,
@@ -83,16 +99,16 @@ impl<const M: usize> Producer<M> {
     }
 
     /// Attaches a sending end in place of a crashed one; the new end continues after the last
-    /// message that was published. The consumer may continue concurrently. Reads every slot once.
+    /// message that was published. The consumer may continue concurrently.
     ///
     /// # Errors
     /// As [`Producer::attach_parts`].
     pub fn resume_parts(tail: &AtomicWords, head: &ReadOnlyWords) -> Result<Self, HeaderError> {
         let mut producer = Self::attach_parts(tail, head)?;
         // The crash is certain, and so are all stores before it.
-        let found = scan::<M>(&tail.clone().into(), head)?;
+        let found = SlotScan::of::<M>(&tail.clone().into(), head)?;
         producer.tail = found.published;
-        if found.highest > found.published {
+        if found.has_unpublished {
             // What was written ahead in a batch must not appear after our own first message.
             (0..=producer.slots.mask()).for_each(|slot| producer.take_back(slot));
         }
