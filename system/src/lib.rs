@@ -19,6 +19,8 @@ pub mod debugger;
 #[cfg(not(loom))]
 pub mod descriptors;
 #[cfg(not(loom))]
+pub mod dying;
+#[cfg(not(loom))]
 pub mod fault;
 #[cfg(not(loom))]
 pub mod floor;

@@ -57,12 +57,17 @@ pub fn pin_beyond_mask(core: u32) -> Result<(), PinError> {
 /// # Errors
 /// An error of the system: none of the cores exists or is allowed by the cpuset.
 pub fn restrict_to(cores: &[u32]) -> std::io::Result<()> {
+    // The calling thread.
+    allow_on(0, cores)
+}
+
+/// Sets the cores that a thread, by id, may run on.
+pub(crate) fn allow_on(thread: u32, cores: &[u32]) -> std::io::Result<()> {
     let mut mask = CpuSet::new();
     for core in cores {
         mask.set(*core as usize)?;
     }
-    // 0: the calling thread.
-    Ok(sched_setaffinity(Pid::from_raw(0), &mask)?)
+    Ok(sched_setaffinity(Pid::from_raw(thread.cast_signed()), &mask)?)
 }
 
 #[cfg(test)]

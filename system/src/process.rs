@@ -8,7 +8,8 @@ use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::getppid;
 use shm::process::start_time;
 use std::collections::BTreeSet;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -48,7 +49,7 @@ pub fn is_dead(pidfd: BorrowedFd<'_>) -> io::Result<bool> {
 /// has returned: the id may have been reused.
 fn with_pid_of<T>(pidfd: BorrowedFd<'_>, call: impl FnOnce(u32) -> T) -> Option<T> {
     let pid = || {
-        let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd())).ok()?;
+        let text = read_short(format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd()).as_ref()).ok()?;
         text.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse::<u32>().ok()
     };
     let id = pid()?;
@@ -93,16 +94,23 @@ pub fn kill_and_inspect(pidfd: BorrowedFd<'_>) -> io::Result<ExitingThreads> {
     }
 }
 
+/// Reads a file of `/proc` that is shorter than a page, by one call: its texts are made for each.
+pub(crate) fn read_short(path: &Path) -> io::Result<String> {
+    let mut text = [0; 4096];
+    let length = File::open(path)?.read(&mut text)?;
+    Ok(String::from_utf8_lossy(&text[..length]).into_owned())
+}
+
 fn inspect_threads(pid: u32) -> ExitingThreads {
     let (count, exiting) = count_threads(pid, is_exiting);
-    let status = || status_code(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?);
+    let status = || status_code(&read_short(format!("/proc/{pid}/stat").as_ref()).ok()?);
     ExitingThreads { count, exiting, status: (count > 0 && exiting == count).then(status).flatten() }
 }
 
 /// Returns `true` if a thread can store to memory no more, from the text of its `stat` file: it is
 /// a zombie; or it is exiting (`PF_EXITING`) and has no address space any more (size 0), so that
 /// the kernel has made the last stores of its exit, such as freeing its robust locks.
-fn is_exiting(stat: &str) -> bool {
+pub(crate) fn is_exiting(stat: &str) -> bool {
     const PF_EXITING: u32 = 4;
     let flags = || field_in(stat, 9)?.parse::<u32>().ok();
     let has_left = || field_in(stat, 23) == Some("0");
@@ -126,7 +134,7 @@ fn count_threads(pid: u32, is_so: impl Fn(&str) -> bool) -> (usize, usize) {
         let tasks = std::fs::read_dir(format!("{process}/task")).into_iter().flatten().flatten();
         tasks.map(|task| task.path()).collect::<BTreeSet<PathBuf>>()
     };
-    let stat = |of: &Path| std::fs::read_to_string(of.join("stat")).unwrap_or_default();
+    let stat = |of: &Path| read_short(&of.join("stat")).unwrap_or_default();
     let listed = threads();
     let those = listed.iter().filter(|thread| is_so(&stat(thread))).count();
     let is_stable = || threads_in(&stat(Path::new(&process))) == Some(listed.len()) && threads() == listed;
@@ -139,7 +147,7 @@ fn is_zombie(stat: &str) -> bool {
 }
 
 /// Returns a field of a `stat` file, numbered as in proc_pid_stat(5). The name is the second one.
-fn field_in(stat: &str, number: usize) -> Option<&str> {
+pub(crate) fn field_in(stat: &str, number: usize) -> Option<&str> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(number - 3)
 }
 

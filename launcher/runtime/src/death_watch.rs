@@ -6,6 +6,9 @@
 //! one whose word changes wakes the launcher through a socket. They sleep for as long as nobody
 //! dies.
 //!
+//! Such a thread also lets the process exit before others get its cores ([`system::dying`]), so that
+//! the launcher finds all threads exiting when it looks.
+//!
 //! The words belong to suspects. A word is watched until it changes once, so a process that writes
 //! it again and again wakes the launcher once. What a free lock means is decided in
 //! [`supervision`].
@@ -18,16 +21,40 @@ use shm::sync::{AtomicU64, Ordering};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use system::dying::hasten_exit;
 use system::robust::LockState;
 
+/// Maximum time for which the exit of a process is hastened: its threads exit within microseconds
+/// of its death, and one that is not dying would be waited for in vain.
+const MAX_HASTE: Duration = Duration::from_millis(2);
 /// A thread that sleeps this long looks at its words again.
 const SLEEP: Duration = Duration::from_secs(3600);
 
-/// A word, and its value while its thread lives.
-type WatchedWord = (AtomicWords, u32);
+/// The word of a thread's lock.
+#[derive(Clone)]
+struct WatchedWord {
+    word: AtomicWords,
+    /// The word's value while the thread lives.
+    value: u32,
+    /// The id of the thread's process.
+    pid: u32,
+}
+
+impl WatchedWord {
+    fn has_changed(&self) -> bool {
+        self.word[0].load(Ordering::Relaxed) as u32 != self.value
+    }
+
+    /// If the thread has died, lets its process exit before the launcher asks about it.
+    fn hasten_exit(&self) {
+        if LockState::from_word(self.word[0].load(Ordering::Relaxed)) == LockState::OwnerDied {
+            hasten_exit(self.pid, MAX_HASTE);
+        }
+    }
+}
 
 /// What the launcher and a sleeping thread share.
 #[derive(Default)]
@@ -35,6 +62,12 @@ struct WatchState {
     words: Mutex<Vec<WatchedWord>>,
     /// A futex that changes with `words`; [`STOPPED`]: the thread is to end.
     changes: AtomicU64,
+}
+
+impl WatchState {
+    fn lock(&self) -> MutexGuard<'_, Vec<WatchedWord>> {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The value of `changes` at which the thread ends.
@@ -56,8 +89,8 @@ impl Sleeper {
         Self { state, thread }
     }
 
-    fn watch(&self, word: AtomicWords, value: u32) {
-        self.state.words.lock().unwrap_or_else(PoisonError::into_inner).push((word, value));
+    fn watch(&self, word: WatchedWord) {
+        self.state.lock().push(word);
         // Release: pairs with the Acquire load of the thread.
         self.state.changes.fetch_add(1, Ordering::Release);
         futex::wake_all(&self.state.changes);
@@ -82,17 +115,14 @@ fn sleep(state: &WatchState, mut socket: &UnixStream) {
         if changes == STOPPED {
             return;
         }
-        let words = {
-            let mut words = state.words.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = words.len();
-            words.retain(|(word, value)| word[0].load(Ordering::Relaxed) as u32 == *value);
-            if words.len() < count {
-                // A full socket wakes the launcher as well.
-                let _ = socket.write(&[1]);
-            }
-            words.clone()
-        };
-        let watched = words.iter().map(|(word, value)| (&word[0], *value));
+        let changed: Vec<WatchedWord> = state.lock().extract_if(.., |word| word.has_changed()).collect();
+        if !changed.is_empty() {
+            changed.iter().for_each(WatchedWord::hasten_exit);
+            // A full socket wakes the launcher as well.
+            let _ = socket.write(&[1]);
+        }
+        let words = state.lock().clone();
+        let watched = words.iter().map(|watched| (&watched.word[0], watched.value));
         let all = std::iter::once((&state.changes, changes as u32)).chain(watched);
         if futex::wait_any(all, SLEEP) == Woken::Unsupported {
             futex::wait(&state.changes, changes as u32, SLEEP);
@@ -138,8 +168,9 @@ impl DeathWatch {
     }
 
     /// Returns `true` if the robust locks of a process's threads show that at least one thread has
-    /// died and no thread holds its lock. Begins to watch those that it finds held.
-    pub fn is_lock_free(&mut self, process: &ProcessPlan) -> bool {
+    /// died and no thread holds its lock. Begins to watch those that it finds held. `pid` is the
+    /// process's id.
+    pub fn is_lock_free(&mut self, process: &ProcessPlan, pid: u32) -> bool {
         let (mut has_died, mut is_held) = (false, false);
         for thread in process.threads.iter().map(|thread| *thread as usize) {
             let Some(lock) = &self.locks[thread] else { return false };
@@ -151,7 +182,11 @@ impl DeathWatch {
                     is_held = true;
                     if !std::mem::replace(&mut self.are_watched[thread], true) && !self.sleepers.is_empty() {
                         // Those of one sleeper are as many as it can watch.
-                        self.sleepers[thread % self.sleepers.len()].watch(lock.clone(), word as u32);
+                        self.sleepers[thread % self.sleepers.len()].watch(WatchedWord {
+                            word: lock.clone(),
+                            value: word as u32,
+                            pid,
+                        });
                     }
                 }
             }
@@ -208,8 +243,8 @@ mod tests {
         store(&word, 7);
         store(&other, 8);
         let sleeper = Sleeper::start(theirs);
-        sleeper.watch(word.clone(), 7);
-        sleeper.watch(other.clone(), 8);
+        sleeper.watch(WatchedWord { word: word.clone(), value: 7, pid: 0 });
+        sleeper.watch(WatchedWord { word: other.clone(), value: 8, pid: 0 });
         store(&word, 9);
         assert_eq!(wait_readable(&[ours.as_fd()], Duration::from_secs(60)).unwrap(), [true]);
         assert_eq!((&ours).read(&mut [0; 8]).unwrap(), 1);

@@ -263,7 +263,10 @@ impl SupervisedRun<'_> {
             });
             let planned = &self.plan.processes[index];
             let is_lock_free = process.can_prove_death_early()
-                && self.death_watch.as_mut().is_some_and(|watch| watch.is_lock_free(planned));
+                && self
+                    .death_watch
+                    .as_mut()
+                    .is_some_and(|watch| watch.is_lock_free(planned, process.child_pid()));
             let is_asked = process.can_prove_death_early() && supervisor.awaits_threads(index);
             // Where the kernel does not answer, the pidfd decides.
             let exiting = is_asked.then(|| process.observe_exiting().ok()).flatten();
