@@ -11,10 +11,15 @@ use shm::attached::Attached;
 use shm::idle::{Backoff, IdleStrategy, Park, Spin, Yield};
 use shm::memory::{AtomicWords, RegionError};
 use std::io;
+use std::thread;
+use std::time::Duration;
 use system::clock::{Clock, Timebase};
 use system::pin::{self, PinError};
 use system::{priority, process};
 use thiserror::Error;
+
+/// Time for which a thread sleeps once it is on its core.
+const AFTER_MOVE: Duration = Duration::from_micros(50);
 
 /// Creates the idle strategy that the plan sets for a thread: spin, yield, back off, or park on the
 /// thread's doorbell.
@@ -61,6 +66,8 @@ impl ArrivedThread {
         process::set_timer_slack(plan.timer_slack_ns());
         if let Some(core) = thread.core {
             pin::pin_beyond_mask(core)?;
+            // A thread that was moved to a core may wait there for a tick, one that wakes up does not.
+            thread::sleep(AFTER_MOVE);
             status.set(StatusField::CorePlusOne, u64::from(core) + 1);
         }
         if let Some(fifo) = plan.priority {
