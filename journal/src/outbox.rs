@@ -8,6 +8,10 @@ use crate::error::RecoveryError;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
+/// Outputs for which an outbox keeps memory. More, as after a catch-up with a long log, is freed at
+/// once: a successor would have to do it while others wait for it.
+const KEPT_CAPACITY: usize = 1024;
+
 /// A transactional outbox for one receiver: the count of all outputs, and the unconfirmed ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outbox<T> {
@@ -54,6 +58,7 @@ impl<T> Outbox<T> {
     /// Marks the first `count` outputs of the state machine as confirmed and drops them.
     pub fn confirm(&mut self, count: u64) {
         while self.pop_confirmed(count).is_some() {}
+        self.unconfirmed.shrink_to(KEPT_CAPACITY);
     }
 
     /// Takes back an output of the state machine that was not sent. Returns whether it was

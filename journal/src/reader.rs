@@ -6,8 +6,9 @@ use crate::format::{self, SEGMENT_HEADER, ScanResult};
 use crate::segment::{self, OpenSegment};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a read where records are expected.
-const CHUNK: usize = 1 << 18;
+/// Maximum number of bytes of a read. Reads become twice as long from one to the next: a follower
+/// reads little, and the start of a long log does not take many.
+const MAX_CHUNK: usize = 1 << 18;
 /// Bytes of a read at the end of the log, which a follower polls.
 const PEEK: usize = 1 << 12;
 
@@ -60,6 +61,8 @@ pub struct Reader {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
+    /// Bytes of the last read.
+    chunk: usize,
 }
 
 impl Reader {
@@ -78,6 +81,7 @@ impl Reader {
             buffer: Vec::new(),
             start: 0,
             end: 0,
+            chunk: PEEK,
         };
         let mut begins = Vec::new();
         let mut is_begun = true;
@@ -163,7 +167,7 @@ impl Reader {
                     is_fresh = true;
                 }
                 ScanResult::NeedsMore(bytes) => {
-                    if !self.fill(CHUNK, bytes)? {
+                    if !self.fill((2 * self.chunk).min(MAX_CHUNK), bytes)? {
                         return self.end_of_segment(Some("the file is cut short"));
                     }
                     is_fresh = true;
@@ -197,6 +201,7 @@ impl Reader {
     /// Reads at least `at_least` bytes from the next record on. Returns `false` if there are fewer.
     fn fill(&mut self, usual: usize, at_least: usize) -> Result<bool, JournalError> {
         let Some(segment) = &self.segment else { return Ok(false) };
+        self.chunk = usual;
         self.buffer.resize(at_least.max(usual), 0);
         self.start = 0;
         self.end = segment::read_at(&segment.file, &segment.path, &mut self.buffer, self.at)?;
