@@ -61,8 +61,8 @@ const SEED_WORK: [&str; 4] = ["0ns", "500ns", "1000ns", "1500ns"];
 /// Ours next to them: rings per producer, and one ring for all.
 const OWN_TECHNIQUES: [&str; 2] = ["spsc-mux", "array-queue"];
 
-/// Default number of repeats of each combination of settings in a `launcher sweep` preset and in a
-/// bill without time limit.
+/// Default number of repeats of each combination of settings in a preset of `launcher sweep`, and
+/// in `launcher bill` without a time limit.
 pub const PRESET_REPEATS: u32 = 5;
 
 impl SweepPreset {

@@ -48,8 +48,8 @@ impl<C: Clock> Cycle<C> {
         ticks
     }
 
-    /// Stamps an inner point of an order's path with a detail byte, unless the run stamps only the
-    /// path's ends.
+    /// Stamps an inner point (t2 to t7) of an order's path with a byte of further information, such
+    /// as a report's number. Does nothing if the run stamps only t1 and t8.
     #[inline(always)]
     pub fn stamp_inner_with(&mut self, point: Point, id: OrderId, detail: u8) {
         if self.log.has_inner_stamps() {

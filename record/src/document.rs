@@ -229,8 +229,8 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
     write_file(path, bytes, false)
 }
 
-/// Writes a file to a path that a user named, as [`write_atomically`] does. Unlike there, links in
-/// its parent path are followed.
+/// Writes a file atomically to a path that a user named, and follows links in its parent path,
+/// which [`write_atomically`] refuses.
 pub fn write_user_path(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default();

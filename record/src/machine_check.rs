@@ -17,7 +17,7 @@ pub enum CheckState {
     Bad,
 }
 
-/// A check of the surveyed machine by `launcher doctor`.
+/// The result of one check that `launcher doctor` makes of the machine, such as of its clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineCheck {
     /// Name of the check: unique, stable, lower case.

@@ -57,8 +57,8 @@ pub fn program() -> String {
     Path::new(&program).file_name().map_or("launcher".into(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Prints a warning of one line to stderr with control characters escaped. Unlike `eprintln!` it
-/// does not panic if stderr cannot be written, for example a file on a full disk.
+/// Prints a text and a line end to stderr; control characters other than newline and tab are
+/// escaped. Unlike `eprintln!` it does not panic if stderr cannot be written, for example a file on a full disk.
 pub fn print_warning(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }

@@ -45,7 +45,7 @@ pub const RUNG: usize = OUTSIDE + 16;
 /// Number of 64-bit words in the smallest doorbell segment, which has one word for ringing another
 /// thread.
 pub const BELL_WORDS: usize = bell_words(1);
-/// The segment kind of a thread's doorbell, which wakes the thread from its sleep.
+/// The segment kind (code, name and layout) of the doorbells that wake one parked thread.
 pub const KIND: SegmentKind =
     SegmentKind::new(5, "bell", &[("bell", BELL), ("outside", OUTSIDE), ("rung", RUNG)]).of_slots(RUNG, 1);
 

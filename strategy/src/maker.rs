@@ -74,8 +74,8 @@ struct MakerState {
 }
 
 impl Maker {
-    /// Creates a market maker that quotes at the first `venues` venues, when the orders of
-    /// `player`'s schedule are due. `due` has venue and side of the orders to come.
+    /// Creates a market maker that quotes at the first `venues` venues, at the times of the run's
+    /// schedule of orders, which `player` reads. `due` has venue and side of the orders to come.
     pub fn new(player: Player, venues: u16, due: impl Iterator<Item = (u16, Side)>) -> Self {
         let mut state = MakerState::new(venues);
         for (venue, side) in due {

@@ -29,8 +29,8 @@ struct TakerState {
 }
 
 impl Taker {
-    /// Creates a taker that trades at the first `venues` venues, when the orders of `player`'s
-    /// schedule are due.
+    /// Creates a taker that trades at the first `venues` venues, at the times of the run's schedule
+    /// of orders, which `player` reads.
     pub fn new(player: Player, venues: u16) -> Self {
         Self { player, state: TakerState { touches: vec![None; venues.into()], waiting: None } }
     }

@@ -63,7 +63,8 @@ pub(crate) struct MarketState {
     refused: u64,
 }
 
-/// The time, in ticks, at which an input of the exchange is applied.
+/// The time, in ticks of the run's clock, that the exchange gives a command or timer; a replay has
+/// the same one.
 #[derive(Clone, Copy, Debug)]
 pub struct InputTime {
     /// Time in ticks of the run's clock.

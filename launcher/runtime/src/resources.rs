@@ -178,7 +178,7 @@ struct LimitCounts {
     throttled: u64,
 }
 
-/// A watch of the resource limits that cgroups enforce for strategies.
+/// Observes the cgroups of strategies, to report which resource limit has killed one.
 pub struct LimitWatch<'a> {
     plan: &'a Plan,
     root: &'a Path,
@@ -203,9 +203,10 @@ impl<'a> LimitWatch<'a> {
         }
     }
 
-    /// Returns the resource limit that has killed the process with this index in the plan, which
-    /// has just exited; `None` if none has. `was_killed`: a signal ended it. Otherwise one of its
-    /// children may have been killed: that is reported for a limit that a user has set.
+    /// Records that the process with this index in the plan has exited, and returns the resource
+    /// limit, such as of memory, that has killed it; `None` if none has. `was_killed`: a signal
+    /// ended it. Otherwise one of its children may have been killed: that is reported for a limit
+    /// that a user has set.
     pub fn note_exit(&mut self, index: usize, was_killed: bool) -> Option<String> {
         let process = &self.plan.processes[index];
         if !self.is_watched(process) {

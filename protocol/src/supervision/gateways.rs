@@ -78,8 +78,8 @@ impl Control {
 }
 
 impl RepairsWriter {
-    /// Reports that the repair after the death of a gateway's incarnation `epoch` is complete; the
-    /// field `repair.repaired` is ignored.
+    /// Publishes, for the launcher, that the engine has closed the orders of a gateway's dead
+    /// incarnation `epoch`, or left them to its successor, and `repair` without `repair.repaired`.
     pub fn set_gateway_repaired(&self, gateway: GatewayIndex, epoch: u16, repair: &GatewayRepair) {
         let GatewayRepair { repaired: _, noticed_ticks, repaired_ticks, counts, inbox_end } = *repair;
         let set = |word, value| self.0[word_offset(gateway, word)].store(value, Ordering::Relaxed);

@@ -67,8 +67,8 @@ impl QueueWork {
         self.events.len()
     }
 
-    /// Returns the total number of events of a queue benchmark's producers; each consumer takes all
-    /// of them.
+    /// Returns the number of events that all producers of a queue benchmark send together; every
+    /// consumer receives each of them.
     pub fn total_events(&self) -> u64 {
         self.events.iter().fold(0, |sum, events| sum.saturating_add(*events))
     }

@@ -125,8 +125,8 @@ impl<T: BoardValue> Board<T> {
         Ok(ValueWriter::from_writer(super::NamedWriter::create(name, Self::shape(cells)?)?))
     }
 
-    /// Continues the board of a crashed writer, as [`NamedWriter::resume`](super::NamedWriter)
-    /// does.
+    /// Continues the board, by name, of a crashed writer of such values: attached readers keep them
+    /// and see new ones.
     ///
     /// # Errors
     /// [`BoardError::ValueSize`]: its values have another size; as

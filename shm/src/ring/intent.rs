@@ -136,8 +136,8 @@ impl Intents {
         segments.into_iter().map(end).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Marks a producer of the ring as dead, until [`Intents::clear`]. Returns `false` if
-    /// `producer` is out of range.
+    /// Marks a producer of the ring as dead, until its announcements are cleared for a successor
+    /// ([`Intents::clear`]). Returns `false` if `producer` is out of range.
     pub fn try_mark_dead(&mut self, producer: usize) -> bool {
         self.0.get_mut(producer).map(|(_, is_dead)| *is_dead = true).is_some()
     }

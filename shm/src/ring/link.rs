@@ -17,7 +17,8 @@ pub struct LinkSpec<'a> {
     pub capacity: u32,
 }
 
-/// The kind of file under a segment's name in `/dev/shm`: memory, FIFO, socket or directory.
+/// What a technique keeps under a segment's name in `/dev/shm`: shared memory, a FIFO, a socket or
+/// a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPlace {
     /// Memory: reserved and prefaulted.

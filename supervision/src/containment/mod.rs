@@ -254,8 +254,8 @@ impl<'a> Containment<'a> {
         self.last_step
     }
 
-    /// Returns `true` if the next step checks the headers of the segments that this strategy can
-    /// write; strategies are checked in turn.
+    /// Returns `true` if the supervisor's next step checks the headers of the segments that this
+    /// strategy can write; each step checks the next 32 strategies.
     pub fn is_inspected(&self, strategy: StrategyIndex) -> bool {
         let strategies = self.plan.trading().strategies.max(1);
         let first = (self.first_inspected + HEADERS_PER_STEP) % strategies;

@@ -16,8 +16,8 @@ const VISIT: (usize, u32) = (8, 40);
 /// No further pass begins after this time.
 const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// The results of one pass over all pages: the round-trip times of each page's two cache lines, in
-/// nanoseconds.
+/// One measurement of the time between two cores over several memory pages: the round-trip times of
+/// two cache lines of each page, in nanoseconds.
 pub type Pass = Vec<[f64; 2]>;
 
 /// Measures the round trips of two cache lines in each of `pages` fresh pages, at least [`PAGES`],

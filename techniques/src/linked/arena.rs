@@ -11,8 +11,8 @@ pub const TAIL: usize = HEADER_WORDS;
 /// Offset (words), in a linked list's segment, of the word with the newest memory block's number
 /// and index. A word of 0 is the first block.
 pub const LAST: usize = TAIL + 16;
-/// Offset (words) of the number of memory blocks that were allocated for the first time, from the
-/// unused end of the segment.
+/// Offset in words, from the segment's start, of the number of memory blocks that were ever taken
+/// from the part of the segment that nobody had used.
 pub const FRESH: usize = LAST + 16;
 /// Offset (words) of the number of freed memory blocks that were reused.
 pub const FREE_HEAD: usize = FRESH + 16;

@@ -26,7 +26,8 @@ impl Epochs {
         })
     }
 
-    /// Returns the length of an epoch (turn of one isolation level), in nanoseconds.
+    /// Returns for how long one isolation level is offered orders before the next has its turn, in
+    /// nanoseconds.
     pub const fn epoch_ns(&self) -> u64 {
         self.epoch_ns
     }

@@ -51,8 +51,8 @@ pub enum Measure {
 const STAGES: usize = Stage::ALL.len();
 
 impl Measure {
-    /// The measured durations of every run, in report order: the stages of an order's path, then
-    /// round trips and delays.
+    /// All kinds of durations that a run's report can have, in its order: the stages of an order's
+    /// path, then round trips and delays.
     pub const ALL: [Measure; STAGES + 5] = {
         let mut all = [Measure::RoundTrip; STAGES + 5];
         let mut index = 0;

@@ -353,7 +353,8 @@ const fn clock_reads_in_rt_venue(stamps: Stamps) -> u32 {
     }
 }
 
-/// Summarizes a merged run and judges whether it is valid and its latencies may be quoted.
+/// Summarizes a run whose threads' logs were merged, and judges whether it is valid and its
+/// latencies may be quoted.
 pub fn summarize(record: &RunRecord, merged: &MergedRun, figures: &Figures) -> Summary {
     let (plan, ns_per_tick) = (&record.plan, ns_per_tick(record));
     let distribution_of = |measure| figures.distribution(measure);

@@ -116,7 +116,8 @@ pub struct Survey {
     pub queue: Option<Comparisons>,
 }
 
-/// The record of one experiment of a survey: its commands, duration and outcome.
+/// One experiment of `launcher survey`, which runs several on one machine: its commands, duration
+/// and outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PartRecord {
     /// The part of the survey, by name.

@@ -86,8 +86,8 @@ impl Host {
         Ok(())
     }
 
-    /// Returns the module's amount of work since [`Host::begin_call`], plus one if reports wait; 0
-    /// lets the thread idle.
+    /// Returns the number of orders sent and reports polled by the module since
+    /// [`Host::begin_call`], plus one if reports wait; 0 lets the thread idle.
     #[inline]
     pub fn work(&self) -> usize {
         self.work + usize::from(!self.reports.is_empty())
