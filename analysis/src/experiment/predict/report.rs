@@ -40,9 +40,8 @@ pub(super) fn report(experiment: &Experiment, found: &Prediction) -> ExperimentR
                 .tables(ALL, found.core_each.map(|each| way(found, &each))),
             ReportSection::new("held-out", "Predicted before it was measured")
                 .tables(TERMINAL, found.asked.and(found.held_out.first()).map(|one| checked(found, one)))
-                .tables(if found.asked.is_some() { FILES | PAGE } else { ALL }, [held_out(&found.held_out)]),
-            ReportSection::new("fitted", "What the model is fitted to")
-                .tables(FILES | PAGE, [fitted(&found.fitted)]),
+                .tables(if found.asked.is_some() { FILES | PAGE } else { ALL }, [held_out(found)]),
+            ReportSection::new("fitted", "What the model is fitted to").tables(FILES | PAGE, [fitted(found)]),
         ],
         ..ExperimentReport::default()
     }
@@ -252,23 +251,27 @@ fn checked(found: &Prediction, one: &PredictedCell) -> Grid {
 }
 
 /// Returns the cells that were predicted first, with what was measured.
-fn held_out(cells: &[PredictedCell]) -> Grid {
+fn held_out(found: &Prediction) -> Grid {
     let p50 = |of: Option<f64>| of.map_or_else(|| BEYOND_RANGE.into(), |ns| duration(ns as u64));
+    let both_p50 = |one: &PredictedCell| match one.predicted.map(|level| level.p50_ns) {
+        [None, None] => BEYOND_RANGE.into(),
+        levels => levels.map(p50).join(" → "),
+    };
     let pair = |values: [f64; 2], format: fn(f64) -> String| values.map(format).join(" → ");
     let whole = |ns: f64| duration(ns as u64);
     Grid::from_rows(
         "held_out",
-        "predicted first, measured afterwards: thread → process",
+        format!("predicted first, measured afterwards: thread → {}", level_name(found)),
         1,
         &[
             ("strategies on cores, rate", &|one: &PredictedCell| cell_name(&one.measured)),
-            ("p50 predicted", &|one| one.predicted.map(|level| p50(level.p50_ns)).join(" → ")),
+            ("p50 predicted", &both_p50),
             ("p50 measured", &|one| pair(one.measured.cell.p50_ns, whole)),
             ("CPU predicted", &|one| pair(one.predicted.map(|level| level.cpu_ns), whole)),
             ("CPU measured", &|one| pair(one.measured.cell.cpu_ns, whole)),
             ("p50 ratio, by turns", &|one| ratio(&one.measured)),
         ],
-        cells,
+        &found.held_out,
     )
 }
 
@@ -281,11 +284,11 @@ fn ratio(cell: &MeasuredCell) -> String {
     cell.ratio.map_or_else(|| "–".into(), |[value, low, high]| format!("{value:.2} [{low:.2}–{high:.2}]"))
 }
 
-fn fitted(cells: &[MeasuredCell]) -> Grid {
+fn fitted(found: &Prediction) -> Grid {
     let pair = |values: [f64; 2]| values.map(|ns| duration(ns as u64)).join(" → ");
     Grid::from_rows(
         "fitted",
-        "measured: thread → process",
+        format!("measured: thread → {}", level_name(found)),
         1,
         &[
             ("strategies on cores, rate", &|cell: &MeasuredCell| cell_name(cell)),
@@ -296,7 +299,7 @@ fn fitted(cells: &[MeasuredCell]) -> Grid {
             ("p50 ratio, by turns", &|cell| ratio(cell)),
             ("counts", &|cell| if cell.is_usable { "yes" } else { "no" }.into()),
         ],
-        cells,
+        &found.fitted,
     )
 }
 
