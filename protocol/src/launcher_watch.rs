@@ -34,7 +34,8 @@ pub struct LauncherWatch {
 }
 
 impl LauncherWatch {
-    /// Prepares to notice the end of the launcher's process. Some processes have inherited its pidfd.
+    /// Prepares to notice the end of the launcher's process. Some processes have inherited its
+    /// pidfd.
     pub fn new(plan: &Plan, me: &ProcessPlan) -> io::Result<Self> {
         if !plan.is_contained(me) {
             process::wake_with_parent(plan.launcher_pid)?;

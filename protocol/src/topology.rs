@@ -233,10 +233,10 @@ impl RunSegment {
         )
     }
 
-    /// Returns the strategy that is the only role with write access to the segment; `None` if others
-    /// may write as well, or if the strategy shares its process with other kinds of roles and has
-    /// no protection key. The launcher can write as well. In a group, the other strategies of the
-    /// process could: they end with it.
+    /// Returns the strategy that is the only role with write access to the segment; `None` if
+    /// others may write as well, or if the strategy shares its process with other kinds of roles
+    /// and has no protection key. The launcher can write as well. In a group, the other strategies
+    /// of the process could: they end with it.
     pub fn sole_strategy_writer(&self, plan: &Plan) -> Option<StrategyIndex> {
         let SegmentRights::Roles(rights) = &self.rights else { return None };
         let mut writers = rights.iter().filter(|(_, access)| *access == Access::Write).map(|(role, _)| *role);

@@ -58,7 +58,8 @@ pub fn program() -> String {
 }
 
 /// Prints a text and a line end to stderr; control characters other than newline and tab are
-/// escaped. Unlike `eprintln!` it does not panic if stderr cannot be written, for example a file on a full disk.
+/// escaped. Unlike `eprintln!` it does not panic if stderr cannot be written, for example a file on
+/// a full disk.
 pub fn print_warning(line: &str) {
     let _ = writeln!(io::stderr(), "{}", printable(line));
 }

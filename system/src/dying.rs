@@ -68,8 +68,8 @@ fn demote_exiting(pid: u32, allowed: &[u32]) -> Option<Vec<u32>> {
 /// move to any of the allowed cores. Refused or ended: it stays as it is.
 fn demote(thread: u32, allowed: &[u32]) {
     let no_priority = 0_i32;
-    // SAFETY: the kernel reads the parameter, which lives longer than the call. Neither call touches
-    // other memory of ours.
+    // SAFETY: the kernel reads the parameter, which lives longer than the call. Neither call
+    // touches other memory of ours.
     unsafe {
         libc::syscall(libc::SYS_sched_setscheduler, thread, libc::SCHED_IDLE, &raw const no_priority);
         libc::setpriority(libc::PRIO_PROCESS, thread, LOWEST_NICE);

@@ -6,8 +6,8 @@
 //! one whose word changes wakes the launcher through a socket. They sleep for as long as nobody
 //! dies.
 //!
-//! Such a thread also lets the process exit before others get its cores ([`system::dying`]), so that
-//! the launcher finds all threads exiting when it looks.
+//! Such a thread also lets the process exit before others get its cores ([`system::dying`]): the
+//! launcher finds all threads exiting when it looks.
 //!
 //! The words belong to suspects. A word is watched until it changes once, so a process that writes
 //! it again and again wakes the launcher once. What a free lock means is decided in

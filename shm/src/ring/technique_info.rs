@@ -113,8 +113,8 @@ impl TechniqueInfo {
         Self { reference: Some(reference), ..self }
     }
 
-    /// Names the technique for shared memory that an error suggests where this one, which works only
-    /// on the heap, is refused.
+    /// Names the technique for shared memory that an error suggests where this one, which works
+    /// only on the heap, is refused.
     #[must_use]
     pub const fn twin(self, twin: &'static str) -> Self {
         Self { twin: Some(twin), ..self }
