@@ -66,8 +66,8 @@ impl ArrivedThread {
         process::set_timer_slack(plan.timer_slack_ns());
         if let Some(core) = thread.core {
             pin::pin_beyond_mask(core)?;
-            // A thread that was moved to a core may wait there for a tick of the scheduler; one that
-            // wakes up there rarely does.
+            // A thread that was moved to a core may wait there for a tick of the scheduler. One
+            // that wakes up there rarely does.
             thread::sleep(AFTER_MOVE);
             status.set(StatusField::CorePlusOne, u64::from(core) + 1);
         }

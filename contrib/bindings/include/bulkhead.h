@@ -47,7 +47,7 @@
 // The order is invalid: bh_error_text names the field. Nothing was sent.
 #define BH_BAD_ORDER -21
 
-// The run has no market data: no venue is an exchange, or it was switched off.
+// The run has no market data: no venue is an exchange, or market data was switched off.
 #define BH_NO_MARKET_DATA -22
 
 // A defect of this library. The strategy is detached, and the launcher is notified.
@@ -62,7 +62,7 @@
 // An operation: a new price and open quantity for an earlier order.
 #define BH_REPLACE 2
 
-// An operation: the cancel of all orders of the strategy at the venue, of the instrument.
+// An operation: the cancel of all orders of the strategy in one instrument at one venue.
 #define BH_MASS_CANCEL 3
 
 // A side: a bid.

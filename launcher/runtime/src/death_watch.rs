@@ -122,7 +122,8 @@ fn sleep(state: &WatchState, mut socket: &UnixStream) {
         let changed: Vec<WatchedWord> = state.lock().extract_if(.., |word| word.has_changed()).collect();
         if !changed.is_empty() {
             for dead in changed.iter().filter(|word| word.has_owner_died()) {
-                // One at a time: where no core idles, it stays for seconds, and the run's end waits.
+                // One at a time: where no core idles, it stays for seconds, and the run's end
+                // waits.
                 if !hastened.is_some_and(exists) {
                     hasten_exit(dead.pid, MAX_HASTE);
                     hastened = Some(dead.pid);

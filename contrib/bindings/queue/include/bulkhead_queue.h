@@ -16,8 +16,8 @@
 // its major version and of no later minor version.
 #define BHQ_VERSION 65538
 
-// Version of the memory layout that a compiled program passes to bhq_fast_sender_of and
-// bhq_fast_receiver_of, to push and pop without a call.
+// Version of the memory layout that inline pushes and pops use; bhq_fast_sender_of and
+// bhq_fast_receiver_of refuse a program that passes another version.
 #define BHQ_LAYOUT 2
 
 // Maximum size of a message in bytes.
@@ -26,7 +26,9 @@
 // Maximum number of producers of a queue.
 #define BHQ_MAX_PRODUCERS 1024
 
-// Maximum wait for the descriptor of bhq_wait_fd before the next pop, in nanoseconds (100 ms).
+// The longest time, in nanoseconds (100 ms), that a program may wait for the descriptor of
+// bhq_wait_fd before it pops again. A sender that is killed before its wake-up leaves its message
+// unannounced.
 #define BHQ_MAX_WAIT_NS 100000000
 
 // State of a producer: bhq_attach_sender may attach a sender.
@@ -41,7 +43,8 @@
 // State of a producer: the receiver does not poll it any more. bhq_renew frees it.
 #define BHQ_STATE_RETIRED 3
 
-// Success; of a pop or a take: no message now.
+// Success; from a pop or a take (reading in place), which return 1 for a message: there is no
+// message now.
 #define BHQ_OK 0
 
 // The queue has no room for the message now, which was not taken: push it again later.
@@ -63,7 +66,8 @@
 // No producer is free.
 #define BHQ_NO_FREE_PRODUCER -6
 
-// No producer is free, and one crashed: bhq_resume_sender.
+// No producer is free, and a sender's process crashed: call bhq_resume_sender to continue as its
+// producer.
 #define BHQ_SENDER_CRASHED -7
 
 // The last receiver crashed: call bhq_resume_receiver.
@@ -78,7 +82,7 @@
 // The producer was retired: bhq_renew frees it.
 #define BHQ_RETIRED -11
 
-// No producer has broken the protocol: bhq_faulty_producer.
+// Returned by bhq_faulty_producer if no producer has broken the protocol.
 #define BHQ_NO_PRODUCER -12
 
 // A required pointer is null.

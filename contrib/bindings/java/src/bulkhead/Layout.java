@@ -42,7 +42,7 @@ public final class Layout {
     public static final int NULL = -20;
     /** The order is invalid: bh_error_text names the field. Nothing was sent. */
     public static final int BAD_ORDER = -21;
-    /** The run has no market data: no venue is an exchange, or it was switched off. */
+    /** The run has no market data: no venue is an exchange, or market data was switched off. */
     public static final int NO_MARKET_DATA = -22;
     /** A defect of this library. The strategy is detached, and the launcher is notified. */
     public static final int DEFECT = -23;
@@ -53,7 +53,7 @@ public final class Layout {
     public static final int CANCEL = 1;
     /** An operation: a new price and open quantity for an earlier order. */
     public static final int REPLACE = 2;
-    /** An operation: the cancel of all orders of the strategy at the venue, of the instrument. */
+    /** An operation: the cancel of all orders of the strategy in one instrument at one venue. */
     public static final int MASS_CANCEL = 3;
 
     /** A side: a bid. */

@@ -32,7 +32,7 @@ NULL: Final = -20
 BAD_ORDER: Final = -21
 """The order is invalid: bh_error_text names the field. Nothing was sent."""
 NO_MARKET_DATA: Final = -22
-"""The run has no market data: no venue is an exchange, or it was switched off."""
+"""The run has no market data: no venue is an exchange, or market data was switched off."""
 DEFECT: Final = -23
 """A defect of this library. The strategy is detached, and the launcher is notified."""
 
@@ -43,7 +43,7 @@ CANCEL: Final = 1
 REPLACE: Final = 2
 """An operation: a new price and open quantity for an earlier order."""
 MASS_CANCEL: Final = 3
-"""An operation: the cancel of all orders of the strategy at the venue, of the instrument."""
+"""An operation: the cancel of all orders of the strategy in one instrument at one venue."""
 
 BUY: Final = 0
 """A side: a bid."""
