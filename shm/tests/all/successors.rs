@@ -216,7 +216,7 @@ fn unpublished_batch_of_crashed_producer_never_appears() {
 }
 
 /// Writes the sequences of a ring whose producer has published `published` messages and crashed in
-/// a batch, after it had written `ahead` messages behind the first one.
+/// a batch, after it had written `ahead` messages after the first one.
 fn write_sequences(words: &AtomicWords, slots: u64, published: u64, ahead: u64) {
     for slot in 0..slots {
         let last = |before: u64| before.checked_sub(1 + slot).map(|past| past / slots * slots + slot + 1);
