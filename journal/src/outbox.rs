@@ -8,8 +8,8 @@ use crate::error::RecoveryError;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Outputs for which an outbox keeps memory. More, as after a catch-up with a long log, is freed at
-/// once: a successor would have to do it while others wait for it.
+/// Outputs for which an outbox keeps memory. Much more, as after a catch-up with a long log, is
+/// freed when outputs are confirmed: a successor would have to do it while others wait for it.
 const KEPT_CAPACITY: usize = 1024;
 
 /// A transactional outbox for one receiver: the count of all outputs, and the unconfirmed ones.
@@ -58,7 +58,10 @@ impl<T> Outbox<T> {
     /// Marks the first `count` outputs of the state machine as confirmed and drops them.
     pub fn confirm(&mut self, count: u64) {
         while self.pop_confirmed(count).is_some() {}
-        self.unconfirmed.shrink_to(KEPT_CAPACITY);
+        let wanted = self.unconfirmed.len().max(KEPT_CAPACITY);
+        if self.unconfirmed.capacity() > 4 * wanted {
+            self.unconfirmed.shrink_to(wanted);
+        }
     }
 
     /// Takes back an output of the state machine that was not sent. Returns whether it was
@@ -111,6 +114,16 @@ impl<T> Outbox<T> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn memory_of_a_catch_up_is_freed_when_its_outputs_are_confirmed() {
+        let mut outbox = Outbox::default();
+        (0..64 * KEPT_CAPACITY).for_each(|output| outbox.push(output));
+        outbox.confirm(1);
+        assert!(outbox.unconfirmed.capacity() >= 64 * KEPT_CAPACITY, "most of it is in use");
+        outbox.confirm(64 * KEPT_CAPACITY as u64);
+        assert!(outbox.unconfirmed.capacity() < 2 * KEPT_CAPACITY);
+    }
 
     proptest! {
         /// After any confirmations exactly the other outputs are unconfirmed.

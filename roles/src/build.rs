@@ -283,7 +283,7 @@ pub(super) fn outputs(
     let thread = &plan.threads[thread];
     let trading = plan.trading();
     let end = |ring_name: String, attached: &mut Attached<'_>| match is_successor {
-        true => attached.resume_sender(&ring_name),
+        true => attached.resume_own_sender(&ring_name),
         false => attached.sender(&ring_name),
     };
     let mut inboxes = Vec::new();

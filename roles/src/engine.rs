@@ -82,9 +82,9 @@ fn recover_engine(
     totals.scan(&logged);
     let mut watermarks = watermarks_in_log(&totals);
     for gateway in GatewayIndex::first(plan.trading().gateways()).filter(|_| is_restartable) {
-        watermarks.sent.push(attached.resume_sender(&session_out(gateway))?.published());
+        watermarks.sent.push(attached.resume_own_sender(&session_out(gateway))?.published());
         // The inbox's reader is gone: its messages are sent again.
-        let left = attached.resume_sender(&inbox(gateway))?.published();
+        let left = attached.resume_own_sender(&inbox(gateway))?.published();
         attached.resume_receiver(&inbox(gateway))?.skip_to(left);
     }
     let folder = journal_folder(plan);

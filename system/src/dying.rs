@@ -17,17 +17,17 @@ const NAP: Duration = Duration::from_micros(10);
 
 /// Gives the threads of a dying process the lowest priority as soon as each is exiting, and waits
 /// for that, at most for `limit`. Returns at once if a thread sleeps: then the process is not
-/// dying. From then on any other thread gets their cores at once. Where no core idles, such a
-/// process takes seconds to end.
+/// dying. From then on other threads mostly get their cores at once. Where none of the caller's
+/// cores idles, such a process takes seconds to end. Returns whether a thread was exiting.
 ///
 /// Meant for a thread that does nothing else: it moves away from the cores on which threads have
 /// yet to exit. Only threads that run none of their instructions any more are changed, so a wrong
 /// process would lose nothing.
-pub fn hasten_exit(pid: u32, limit: Duration) {
+pub fn hasten_exit(pid: u32, limit: Duration) -> bool {
     let allowed = allowed_cores();
     let began = Instant::now();
-    let mut has_moved = false;
-    while let Some(awaited) = demote_exiting(pid, &allowed)
+    let (mut has_moved, mut is_dying) = (false, false);
+    while let Some(awaited) = demote_exiting(pid, &allowed, &mut is_dying)
         && !awaited.is_empty()
         && began.elapsed() < limit
     {
@@ -44,18 +44,22 @@ pub fn hasten_exit(pid: u32, limit: Duration) {
         // Refused: the thread stays on its core.
         let _ = restrict_to(&allowed);
     }
+    is_dying
 }
 
 /// Demotes the threads of a process that are exiting, and returns the cores of the others; `None`
 /// if one sleeps.
-fn demote_exiting(pid: u32, allowed: &[u32]) -> Option<Vec<u32>> {
+fn demote_exiting(pid: u32, allowed: &[u32], is_dying: &mut bool) -> Option<Vec<u32>> {
     let mut awaited = Vec::new();
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
         // It may be gone.
         let Ok(stat) = read_short(&task.path().join("stat")) else { continue };
         let id = task.file_name().to_str().and_then(|name| name.parse().ok());
         match (id, state_in(&stat)) {
-            (Some(id), _) if is_exiting(&stat) => demote(id, allowed),
+            (Some(id), _) if is_exiting(&stat) => {
+                *is_dying = true;
+                demote(id, allowed);
+            }
             (_, Some('S')) => return None,
             _ => awaited.extend(field_in(&stat, 39).and_then(|core| core.parse::<u32>().ok())),
         }
@@ -64,7 +68,7 @@ fn demote_exiting(pid: u32, allowed: &[u32]) -> Option<Vec<u32>> {
 }
 
 /// Gives a thread the lowest priority: `SCHED_IDLE`, to which the kernel prefers every thread that
-/// wakes up, and the highest nice value, so that it also yields to those that wait already. It may
+/// wakes up. A higher nice value makes it choose again at once, also for those that wait. It may
 /// move to any of the allowed cores. Refused or ended: it stays as it is.
 fn demote(thread: u32, allowed: &[u32]) {
     let no_priority = 0_i32;
@@ -105,14 +109,15 @@ mod tests {
         while !is_asleep(&living) || !is_asleep(&dying) {
             thread::yield_now();
         }
-        hasten_exit(living.id(), Duration::from_secs(600));
+        assert!(!hasten_exit(living.id(), Duration::from_secs(600)));
         assert_eq!(policy(&living), Some(libc::SCHED_OTHER), "it sleeps, so it is not dying");
         dying.kill().unwrap();
-        hasten_exit(dying.id(), Duration::from_secs(600));
+        assert!(hasten_exit(dying.id(), Duration::from_secs(600)));
         assert_eq!(policy(&dying), Some(libc::SCHED_IDLE));
         assert_eq!(allowed_cores(), before);
         living.kill().unwrap();
-        (living.wait().unwrap(), dying.wait().unwrap());
-        hasten_exit(dying.id(), Duration::from_secs(600));
+        living.wait().unwrap();
+        dying.wait().unwrap();
+        assert!(!hasten_exit(dying.id(), Duration::from_secs(600)), "it is gone");
     }
 }

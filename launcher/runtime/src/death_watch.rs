@@ -124,8 +124,8 @@ fn sleep(state: &WatchState, mut socket: &UnixStream) {
             for dead in changed.iter().filter(|word| word.has_owner_died()) {
                 // One at a time: where no core idles, it stays for seconds, and the run's end
                 // waits.
-                if !hastened.is_some_and(exists) {
-                    hasten_exit(dead.pid, MAX_HASTE);
+                let is_alone = hastened == Some(dead.pid) || !hastened.is_some_and(exists);
+                if is_alone && hasten_exit(dead.pid, MAX_HASTE) {
                     hastened = Some(dead.pid);
                 }
             }

@@ -64,6 +64,16 @@ impl Attached<'_> {
         named(what, spsc::Producer::resume_parts(&tail, &head))
     }
 
+    /// Attaches a sending end in place of a crashed one that was trusted as this process is. See
+    /// [`spsc::Producer::resume_own_parts`].
+    ///
+    /// # Errors
+    /// As [`Attached::region`].
+    pub fn resume_own_sender(&mut self, what: &str) -> Result<spsc::Producer, RegionError> {
+        let (tail, head) = self.producer_parts(what)?;
+        named(what, spsc::Producer::resume_own_parts(&tail, &head))
+    }
+
     fn producer_parts(&mut self, what: &str) -> Result<(AtomicWords, ReadOnlyWords), RegionError> {
         let head = self.view(&spsc_mux::head_name(what), spsc::HEAD_KIND)?;
         Ok((self.region(what, spsc::KIND)?.words(), head))

@@ -5,7 +5,7 @@ use core::ops::ControlFlow;
 use proptest::prelude::*;
 use shm::memory::{AtomicWords, Region};
 use shm::ring::spsc::{
-    Consumer, HEAD_WORDS, Producer, SLOTS, ring_words, slot_count, slot_words, write_header,
+    Consumer, HEAD, HEAD_WORDS, Producer, SLOTS, ring_words, slot_count, slot_words, write_header,
 };
 use shm::ring::spsc_mux::Mux;
 use shm::ring::{Consumer as _, Full, MESSAGE_WORDS, Step};
@@ -241,16 +241,34 @@ fn last_published_message_is_found_in_every_state_of_a_ring() {
         for published in 0..laps * slots {
             for ahead in 0..slots.min(16) {
                 write_sequences(&words, slots, published, ahead);
-                let mut heir = Producer::<MESSAGE_WORDS>::resume(&words).unwrap();
+                // All of them are taken.
+                words[HEAD].store(published, Ordering::Relaxed);
+                let (head, tail) =
+                    (words.slice(0, HEAD_WORDS), words.slice(HEAD_WORDS, words.len() - HEAD_WORDS));
+                let mut heir = Producer::<MESSAGE_WORDS>::resume_own_parts(&tail, &head.into()).unwrap();
                 assert_eq!(heir.published(), published, "{slots} slots, {ahead} ahead");
                 // What was written ahead is taken back.
-                heir.try_push(&[7; MESSAGE_WORDS]).unwrap_or_default();
-                let pushed = heir.published();
+                heir.try_push(&[7; MESSAGE_WORDS]).unwrap();
                 let again = Producer::<MESSAGE_WORDS>::resume(&words).unwrap();
-                assert_eq!(again.published(), pushed, "{slots} slots, {ahead} ahead of {published}");
+                assert_eq!(again.published(), published + 1, "{slots} slots, {ahead} ahead of {published}");
             }
         }
     }
+}
+
+/// A hostile producer writes further ahead than a batch.
+#[test]
+fn planted_message_of_crashed_producer_never_appears() {
+    const COUNT: usize = 64;
+    let words = Region::heap(ring_words(COUNT, MESSAGE_WORDS)).words();
+    write_header::<MESSAGE_WORDS>(&words, COUNT);
+    let planted = HEAD_WORDS + SLOTS + 40 * slot_words(MESSAGE_WORDS) + MESSAGE_WORDS;
+    words[planted].store(41, Ordering::Relaxed);
+    let mut heir = Producer::<MESSAGE_WORDS>::resume(&words).unwrap();
+    let mut consumer = Consumer::<MESSAGE_WORDS>::attach(&words).unwrap();
+    (0..40).for_each(|n| heir.try_push(&[n; MESSAGE_WORDS]).unwrap());
+    let taken = std::iter::from_fn(|| consumer.try_pop().unwrap()).count();
+    assert_eq!(taken, 40);
 }
 
 #[test]

@@ -17,46 +17,39 @@ const MAX_BATCH: u64 = 16;
 /// # Errors
 /// As [`Producer::attach_parts`].
 pub fn published<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Result<u64, HeaderError> {
-    Ok(SlotScan::of::<M>(tail, head)?.published)
+    first_unpublished::<M>(tail, head)
 }
 
-/// The contents of a ring's slots.
-struct SlotScan {
-    /// As [`published`] counts.
-    published: u64,
-    /// Messages after these were written: a batch that was not published whole.
-    has_unpublished: bool,
+/// Finds the first position whose message was not published. Each slot shows the last position that
+/// was written in it; those of the last lap are in front, so that a binary search finds their end.
+/// A batch writes at most [`MAX_BATCH`] positions, its first one last.
+fn first_unpublished<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Result<u64, HeaderError> {
+    let (first, slots) = geometry::<M>(tail, head)?;
+    let is_written = |position: &u64| {
+        let slot = *position as usize & (slots - 1);
+        // Acquire: slots looked at later are at least as new as this one.
+        let sequence = tail.load(first + slot * slot_words(M) + M, Ordering::Acquire);
+        next_position(sequence, slot, slots) > *position
+    };
+    let sequence = tail.load(first + M, Ordering::Acquire);
+    let lap_start = next_position(sequence, 0, slots).saturating_sub(slots as u64);
+    let (mut low, mut high) = (lap_start, lap_start + slots as u64);
+    if !is_written(&low) {
+        high = low;
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_written(&middle) { low = middle + 1 } else { high = middle }
+    }
+    // The end of an unpublished batch was found as likely as the end of what was published.
+    Ok((low.saturating_sub(MAX_BATCH)..low).find(|at| !is_written(at)).unwrap_or(low))
 }
 
-impl SlotScan {
-    /// Finds the first position whose message was not published. Each slot shows the last position
-    /// that was written in it; those of the last lap are in front, so that a binary search finds
-    /// their end. A batch writes at most [`MAX_BATCH`] positions, its first one last.
-    fn of<const M: usize>(tail: &ReadOnlyWords, head: &ReadOnlyWords) -> Result<Self, HeaderError> {
-        let (first, slots) = geometry::<M>(tail, head)?;
-        // The position that will be written next in a position's slot.
-        let next = |position: u64| {
-            let slot = position as usize & (slots - 1);
-            // Acquire: slots looked at later are at least as new as this one.
-            match tail.load(first + slot * slot_words(M) + M, Ordering::Acquire) {
-                0 => slot as u64,
-                sequence => (sequence - 1).saturating_add(slots as u64).min(POSITION_LIMIT),
-            }
-        };
-        let is_written = |position: &u64| next(*position) > *position;
-        let lap_start = next(0).saturating_sub(slots as u64);
-        let (mut low, mut high) = (lap_start, lap_start + slots as u64);
-        if !is_written(&low) {
-            high = low;
-        }
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if is_written(&middle) { low = middle + 1 } else { high = middle }
-        }
-        // The end of an unpublished batch was found as likely as the end of what was published.
-        let published = (low.saturating_sub(MAX_BATCH)..low).find(|at| !is_written(at)).unwrap_or(low);
-        let has_unpublished = (published + 1..published + MAX_BATCH).any(|at| is_written(&at));
-        Ok(Self { published, has_unpublished })
+/// Returns the position that is written next in a slot, given the sequence there.
+fn next_position(sequence: u64, slot: usize, slots: usize) -> u64 {
+    match sequence {
+        0 => slot as u64,
+        sequence => (sequence - 1).saturating_add(slots as u64).min(POSITION_LIMIT),
     }
 }
 
@@ -99,19 +92,28 @@ impl<const M: usize> Producer<M> {
     }
 
     /// Attaches a sending end in place of a crashed one; the new end continues after the last
-    /// message that was published. The consumer may continue concurrently.
+    /// message that was published. The consumer may continue concurrently. Reads every slot once:
+    /// what the crashed one wrote ahead never appears, wherever that is.
     ///
     /// # Errors
     /// As [`Producer::attach_parts`].
     pub fn resume_parts(tail: &AtomicWords, head: &ReadOnlyWords) -> Result<Self, HeaderError> {
+        let producer = Self::resume_own_parts(tail, head)?;
+        (0..=producer.slots.mask()).for_each(|slot| producer.take_back(slot));
+        Ok(producer)
+    }
+
+    /// Attaches a sending end as [`Producer::resume_parts`] does, in place of one that was trusted
+    /// to write only what such ends write: one batch ahead at most. Reads few slots.
+    ///
+    /// # Errors
+    /// As [`Producer::attach_parts`].
+    pub fn resume_own_parts(tail: &AtomicWords, head: &ReadOnlyWords) -> Result<Self, HeaderError> {
         let mut producer = Self::attach_parts(tail, head)?;
         // The crash is certain, and so are all stores before it.
-        let found = SlotScan::of::<M>(&tail.clone().into(), head)?;
-        producer.tail = found.published;
-        if found.has_unpublished {
-            // What was written ahead in a batch must not appear after our own first message.
-            (0..=producer.slots.mask()).for_each(|slot| producer.take_back(slot));
-        }
+        producer.tail = first_unpublished::<M>(&tail.clone().into(), head)?;
+        // What was written ahead in a batch must not appear after our own first message.
+        (producer.tail..producer.tail + MAX_BATCH).for_each(|position| producer.take_back(position));
         Ok(producer)
     }
 
