@@ -25,7 +25,7 @@ use crate::reader::Reader;
 use crate::segment::{self, OpenSegment};
 use crc_fast::crc32_iscsi as crc32c;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Name of a snapshot's file while it is written.
@@ -112,8 +112,12 @@ pub fn write_snapshot(
         let mut segments = segment::list(folder)?;
         segments.retain(|(index, _)| *index <= current);
         segments.iter().try_for_each(|(_, path)| {
-            let file = File::open(path).map_err(JournalError::io(path, "open it"))?;
-            disk::sync(disk, path, &file)
+            match File::open(path) {
+                Ok(file) => disk::sync(disk, path, &file),
+                // The writer has removed it since it was listed: nothing needs its records.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                Err(error) => Err(JournalError::io(path, "open it")(error)),
+            }
         })
     };
     write(disk, folder, log, reader.next_sequence() - 1, state, sync_log)?;
