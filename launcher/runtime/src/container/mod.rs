@@ -130,7 +130,7 @@ impl ContainerHandle {
     }
 
     /// Returns the pidfd of the container's strategy, or the pidfd of the container's init process
-    /// if there is no pidfd of the strategy.
+    /// without a pidfd of the strategy.
     pub fn main(&self) -> &OwnedFd {
         self.main.as_ref().unwrap_or(&self.init)
     }
